@@ -291,7 +291,7 @@ class Page:
 
     def pictures(self) -> dict[Path, str]:
         """The page's pictures: the SVG text for each file."""
-        from narrows.report import export  # noqa: PLC0415 (charts need the extra `report`)
+        from narrows.report import export, style  # noqa: PLC0415 (charts need the extra `report`)
         from narrows.report.kinds.time import single_run  # noqa: PLC0415
 
         drawn = {}
@@ -299,8 +299,10 @@ class Page:
             name, _, kind = (
                 PurePosixPath(match["file"]).stem.removeprefix(f"{self.path.stem}-").rpartition("-")
             )
-            figures = {figure.id: figure for figure in single_run(self._run(name).runs[0])}
-            drawn[self.path.parent / match["file"]] = export.svg(figures[kind])
+            # A picture does not depend on the pictures that were drawn before it.
+            with style.own_looks():
+                figures = {figure.id: figure for figure in single_run(self._run(name).runs[0])}
+                drawn[self.path.parent / match["file"]] = export.svg(figures[kind])
         return drawn
 
     def _run(self, name: str) -> Command:

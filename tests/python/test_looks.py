@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import tomllib
+import zlib
 
 import pytest
 from narrows.report import style
@@ -75,3 +76,23 @@ def test_unknown_names_have_a_look() -> None:
     assert order(["zzz", "brf", "cubic"]) == ["cubic", "brf", "zzz"]
     assert len({item.light for item in shades("brf", 5)}) == 5
     assert dark_of({look("link-0").light}) == {look("link-0").light: look("link-0").dark}
+
+
+def test_a_picture_of_its_own_does_not_depend_on_earlier_names() -> None:
+    """In a test of pages, the colours depended on the tests before it."""
+    with style.own_looks():
+        alone = look("bottleneck")
+    # Takes the look of `bottleneck` away, if another test has not done so.
+    number = zlib.crc32(b"bottleneck") % style._DIFFERENT
+    rival = next(
+        name
+        for i in itertools.count()
+        if zlib.crc32((name := f"rival-{i}").encode()) % style._DIFFERENT == number
+    )
+    with style.own_looks():
+        look(rival)
+        before = dict(style._given)
+        with style.own_looks():
+            assert look("bottleneck") == alone
+        assert style._given == before
+        assert look("bottleneck") != alone

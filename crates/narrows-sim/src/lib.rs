@@ -41,7 +41,7 @@ pub mod plan {
 /// Version of the simulator's behaviour. Two simulators with the same number give equal results for equal plans.
 ///
 /// `tests/python/test_behaviour.py` compares results with recorded results, and explains when to increase this number.
-pub const BEHAVIOUR: u32 = 1;
+pub const BEHAVIOUR: u32 = 2;
 
 pub use error::Error;
 pub use narrows_control::catalogue::Controllers;

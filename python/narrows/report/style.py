@@ -7,9 +7,10 @@ that are usually drawn together also differ by dash and marker, so that a grey p
 from __future__ import annotations
 
 import colorsys
+import contextlib
 import functools
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from narrows import congestion
@@ -139,6 +140,18 @@ def look(name: str) -> Look:
     label = f"{looks()[base].label}, {params}" if params and base in looks() else name
     dashes = tuple(_DASHES.values())
     return Look(label, light, dark, dashes[turn % len(dashes)], _MARKERS[turn // len(dashes) % len(_MARKERS)])
+
+
+@contextlib.contextmanager
+def own_looks() -> Iterator[None]:
+    """In this context, names have the looks that they would have if no figure had been drawn before."""
+    earlier = dict(_given)
+    _given.clear()
+    try:
+        yield
+    finally:
+        _given.clear()
+        _given.update(earlier)
 
 
 def _is_free(number: int) -> bool:

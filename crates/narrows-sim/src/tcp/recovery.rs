@@ -373,9 +373,23 @@ impl LossRecovery {
         self.undo.retransmitted_at.is_none_or(|at| ts_echo != 0 && before(ts_echo, at))
     }
 
-    /// Sets the timer. Called after an ACK with progress, and after a transmission (Linux `tcp_set_xmit_timer`,
-    /// `tcp_rearm_rto`).
+    /// Sets the timer after an ACK with progress (Linux `tcp_set_xmit_timer`).
     pub(super) fn arm(&mut self, now: Time, flight: &Flight) {
+        self.set_timer(now, flight, Some(now + flight.rtt.rto()));
+    }
+
+    /// Sets the timer after the transmission of new data, unless a timer for retransmissions runs already (Linux
+    /// `tcp_event_new_data_sent`). A probe is sent no later than the timeout of the first segment.
+    pub(super) fn arm_after_transmission(&mut self, now: Time, flight: &Flight) {
+        if self.timer == Timer::Off || self.has_pending_probe() || self.may_probe(flight) {
+            let since_first = flight.board.get(flight.board.una).map(|first| first.sent + flight.rtt.rto());
+            self.set_timer(now, flight, since_first.filter(|&at| at > now));
+        }
+    }
+
+    /// Sets the timer for a probe, which is sent at `latest` at the latest, or for a retransmission if the state does
+    /// not permit a probe (Linux `tcp_schedule_loss_probe`).
+    fn set_timer(&mut self, now: Time, flight: &Flight, latest: Option<Time>) {
         let out = flight.board.packets_out();
         if let Timer::Reordering(at) = self.timer
             && at > now
@@ -385,24 +399,27 @@ impl LossRecovery {
         }
         if out == 0 {
             self.timer = Timer::Off;
-            return;
-        }
-        let rto = now + flight.rtt.rto();
-        let may_probe = matches!(self.state, State::Open | State::Cwr)
-            && flight.board.sacked_out == 0
-            && self.probe.is_none()
-            && flight.rtt.srtt > Span::ZERO;
-        self.timer = if may_probe {
+        } else if self.may_probe(flight) {
             let mut wait = flight.rtt.srtt.scale(2, 1);
             wait += if out == 1 { PROBE_DELAYED_ACK } else { SLACK };
-            Timer::Probe((now + wait).min(rto))
+            self.timer = Timer::Probe((now + wait).min(latest.unwrap_or(Time::NEVER)));
+        } else if self.has_pending_probe() {
+            self.arm_since_first(now, flight);
         } else {
-            Timer::Retransmit(rto)
-        };
+            self.timer = Timer::Retransmit(now + flight.rtt.rto());
+        }
+    }
+
+    /// Whether the timer may be set for a probe. This is also the case while a probe is outstanding. When the timer
+    /// expires, the timeout is then counted from the first segment.
+    fn may_probe(&self, flight: &Flight) -> bool {
+        matches!(self.state, State::Open | State::Cwr)
+            && flight.board.sacked_out == 0
+            && flight.rtt.srtt > Span::ZERO
     }
 
     /// Sets the retransmission timer. The timeout begins at the last transmission of the first unacknowledged segment.
-    /// Called after RACK's timer has expired (Linux `tcp_rearm_rto`).
+    /// Called after the timer of RACK or of a probe has expired, or was replaced (Linux `tcp_rearm_rto`).
     pub(super) fn arm_since_first(&mut self, now: Time, flight: &Flight) {
         if let Some(first) = flight.board.get(flight.board.una) {
             self.timer = Timer::Retransmit((first.sent + flight.rtt.rto()).max(now + MIN_WAIT));

@@ -478,6 +478,11 @@ impl Sender {
                 // For F-RTO (RFC 5682): the ACK delivers a segment that was sent before the timeout and never
                 // retransmitted.
                 progress.original_sacked |= seq < self.recovery.high_seq;
+            } else if progress.ts_echo != 0 && before(progress.ts_echo, Timestamps::clock(segment.sent)) {
+                // The ACK echoes a time before the retransmission, so it is for an earlier transmission. It gives RACK
+                // no information about the retransmission (Linux `tcp_skb_spurious_retrans`).
+                self.flight.sampler.deliver(&segment, &mut progress.draft);
+                continue;
             }
             self.flight.deliver(now, seq, &segment, &mut progress.draft);
         }

@@ -67,11 +67,7 @@ impl Sender {
         }
         if self.counters.sent != sent_before {
             self.validate_window(io.now, limited_by_window);
-            // A transmission restarts the timer of a probe. It does not restart a retransmission timer that is already
-            // set.
-            if self.recovery.deadline() == Time::NEVER || self.recovery.has_pending_probe() {
-                self.recovery.arm(io.now, &self.flight);
-            }
+            self.recovery.arm_after_transmission(io.now, &self.flight);
         } else if limited_by_window {
             self.validate_window(io.now, true);
         }
@@ -128,9 +124,13 @@ impl Sender {
     }
 
     /// Sends a tail loss probe. The probe is new data if there is some. Otherwise it is a retransmission of the last
-    /// segment (RFC 8985 section 7.3).
+    /// segment (RFC 8985 section 7.3). While a probe is outstanding, no other probe is sent.
     fn send_probe(&mut self, io: &mut Io<'_>) {
         if self.flight.board.packets_out() == 0 {
+            return;
+        }
+        if self.recovery.probe.is_some() {
+            self.recovery.arm_since_first(io.now, &self.flight);
             return;
         }
         let sent_new = self.transmit_one_new(io);

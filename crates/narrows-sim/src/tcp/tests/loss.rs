@@ -72,6 +72,23 @@ fn a_probe_finds_a_tail_loss_without_a_timeout() {
     }
 }
 
+/// A segment takes 187 ms on the link, so the RTT grows faster than the timeout. A guest with Linux 6.1 behaves in the
+/// same way: its first timeout is spurious, and it undoes this timeout at the next ACK.
+#[test]
+fn while_a_probe_is_outstanding_the_timeout_begins_at_the_first_segment() {
+    let app = segments(100);
+    let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
+    pair.slot = Span::from_micros(187_500);
+    pair.run_until(at(10_000));
+    let sent = pair.times_of(1);
+    assert_eq!((sent.len(), pair.sender.counters.timeouts), (2, 1));
+    // The ACK of segment 0 has set the timeout to about 330 ms.
+    let wait = sent[1].since(sent[0]);
+    assert!(wait > ms(280) && wait < ms(360), "{wait:?}");
+    // The ACK of segment 1 echoes the time of its first transmission. It does not show that later segments are lost.
+    assert_eq!((pair.sender.counters.retransmits, pair.sender.recovery.state), (1, State::Open));
+}
+
 #[test]
 fn a_tail_loss_that_a_probe_repairs_reduces_the_window() {
     // The application sends bursts of about 40 segments. The last segment of the first burst is lost. As in Linux, the
