@@ -375,7 +375,7 @@ def test_an_error_is_the_line_of_the_command_line(
         page.locator("#toml").scroll_into_view_if_needed()
         assert 0 <= page.locator("#problem").bounding_box()["y"] < 800
         write(page, TWO_FLOWS)
-        assert page.is_hidden("#problem")
+        page.wait_for_selector("#problem", state="hidden")
 
 
 def test_the_address_holds_the_scenario(browser: Any, built: Path) -> None:
@@ -564,7 +564,7 @@ def test_a_run_with_too_many_samples_ends(browser: Any, built: Path) -> None:
         page.wait_for_selector("#problem:not([hidden])", timeout=120_000)
         assert re.match(r"The run ended at \d+ s, because it has more than", page.inner_text("#problem"))
         write(page, TWO_FLOWS)
-        assert page.is_hidden("#problem")
+        page.wait_for_selector("#problem", state="hidden")
         assert set(goodputs(page)) == {"cubic", "reno"}
 
 

@@ -16,7 +16,8 @@ effect(() => {
   document.documentElement.dataset.theme = isDark.value ? "dark" : "light";
 });
 
-const NO_SCENARIO = "The scenario in the address of this page is damaged or too long.";
+const NO_SCENARIO =
+  "The scenario in the address of this page is damaged or too long. The page shows another scenario.";
 
 async function main(): Promise<void> {
   const shared = await fromFragment(location.hash);

@@ -39,7 +39,6 @@ export function unitOf(key: string, cc: string): { unit: string; factor: number 
 }
 
 const MEANINGS: Record<string, string> = {
-  alpha: "estimated share of marked packets",
   bw: "estimated bandwidth of the path",
   cwnd_gain: "window as a multiple of bw x min_rtt",
   k: "time from a loss until CUBIC's curve reaches w_max",
@@ -47,11 +46,14 @@ const MEANINGS: Record<string, string> = {
   min_rtt: "shortest RTT of the last seconds",
   pacing_gain: "sending rate as a multiple of bw; above 1, the flow probes for more bandwidth",
   round: "number of round trips so far",
-  w_max: "window at the last loss",
+  w_max: "window at the last loss, or less after fast convergence (0: none)",
 };
 
 /** The meaning of a traced variable in a few words, or an empty string. */
-export function meaningOf(key: string): string {
+export function meaningOf(key: string, cc: string): string {
+  // Other controllers have variables of the same name.
+  if (key === "alpha") return cc.startsWith("dctcp") ? "moving average of the share of marked packets" : "";
+  if (key === "k" && !cc.startsWith("cubic")) return "";
   return MEANINGS[key] ?? "";
 }
 

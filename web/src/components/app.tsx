@@ -56,11 +56,16 @@ const COMPARISONS: [Compare, string][] = [
 
 /** What the present run is compared with. */
 function CompareBar() {
+  const hasPoints = pointRuns.value.length > 1;
   const hasOther = pinned.value !== null || previous.value !== null;
   return (
     <fieldset class="compare" aria-label="Comparison">
       <label for="compare">
-        {pointRuns.value.length > 1 ? "Other points" : pinned.value === null ? "Last run" : "Kept run"}
+        {hasPoints && compare.value !== "side"
+          ? "Other points"
+          : pinned.value === null
+            ? "Previous run"
+            : "Kept run"}
       </label>
       <select
         id="compare"

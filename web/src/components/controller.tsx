@@ -90,9 +90,9 @@ export function ControllerFigure({ current }: { current: RunData }) {
           ))}
         </span>
       </figcaption>
-      {meaningOf(key) !== "" && (
+      {meaningOf(key, cc) !== "" && (
         <p class="note">
-          {key}: {meaningOf(key)}
+          {key}: {meaningOf(key, cc)}
           {phases.length > 0 && ". Coloured bands: phases of the controller"}
         </p>
       )}

@@ -62,7 +62,7 @@ function LinkControls({ description }: { description: Description }) {
           label="Rate"
           path={`${base}.rate`}
           value={shown(raw.rate)}
-          fallback={shown(full.rate) || "own rate"}
+          fallback={shown(full.rate) || "set by the topology"}
           range={[1e6, 1e10]}
           isLogarithmic
           parse={parseRate}
@@ -166,7 +166,7 @@ function QueueControls({ place: { base, set: raw } }: { place: LinkPlace }) {
       {isKnown && (
         <SliderField
           id="buffer"
-          label="Buffer"
+          label="Queue length"
           path={`${base}.queue`}
           value={queue.limit}
           fallback={queue.kind === "fifo" ? "1bdp" : queue.kind === "fq-codel" ? "10240p" : "1000p"}
@@ -174,12 +174,12 @@ function QueueControls({ place: { base, set: raw } }: { place: LinkPlace }) {
           isLogarithmic
           parse={(text) => parseLength(text)?.amount ?? Number.NaN}
           write={(value) => writeLength(value, unit)}
-          ends={["shallow", "BDP = rate x RTT", "deep"]}
+          ends={["shallow buffer", "deep buffer"]}
           onSet={(text) => put({ limit: text.trim() })}
-          title="Longest queue: bdp (bandwidth-delay products), p (packets), kB, or infinite"
+          title="Maximum length of the queue: 2bdp (bandwidth-delay products, rate x RTT), 100p (packets), 64kB, or infinite"
         />
       )}
-      <Row id="aqm" label="Queue">
+      <Row id="aqm" label="Queue type">
         <select
           id="aqm"
           value={isKnown ? queue.kind : "other"}

@@ -179,17 +179,17 @@ function QueueReadout({ data, time }: { data: RunData; time: number }) {
       </span>
       <span>
         <i style={{ background: inks.value.drop }} />
-        drops <b>{figure(drops)}</b>
+        drops so far <b>{figure(drops)}</b>
       </span>
       {(marks ?? 0) > 0 && (
         <span>
           <i style={{ background: inks.value.mark }} />
-          marks <b>{figure(marks)}</b>
+          marks so far <b>{figure(marks)}</b>
         </span>
       )}
       {(losses ?? 0) > 0 && (
         <span>
-          random losses <b>{figure(losses)}</b>
+          random losses so far <b>{figure(losses)}</b>
         </span>
       )}
     </span>

@@ -88,7 +88,7 @@ function Flow({ description, entry, index, isOnly }: FlowProps) {
       />
       <div class="details">
         <details class="parameters">
-          <summary>More of this flow</summary>
+          <summary>More settings of this flow</summary>
           <div class="grid">
             {MORE.map(([key, label, fallback, title]) => {
               const id = `flow-${index}-${key}`;

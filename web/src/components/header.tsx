@@ -79,7 +79,7 @@ function Share() {
       await navigator.clipboard.writeText(location.href);
       setDone("Copied");
     } catch {
-      setDone("Copy the address of this page");
+      setDone("Not copied: copy it from the address bar");
     }
     setTimeout(() => setDone(""), 2500);
   };

@@ -168,7 +168,7 @@ function Queue({ network, link, at }: { network: Network; link: number; at: At }
         <rect x={right - filled} y={top + 2} width={filled} height={height - 4} fill={inks.value.grey} />
       )}
       <text class="strong" x={left + width / 2} y={top - 6} text-anchor="middle">
-        {`${figure(packets)} of ${limit === null ? "unlimited" : figure(limit)} packets · ${controller?.kind ?? queueKind(info)}`}
+        {`${figure(packets)}${limit === null ? "" : ` of ${figure(limit)}`} packets · ${controller?.kind ?? queueKind(info)}`}
       </text>
       <text x={(left + to.x) / 2} y={top + height + 15} text-anchor="middle">
         {`${rateText(rateAt(info.rates_bps, time))} · ${figure(info.delay_s * 1e3)} ms`}

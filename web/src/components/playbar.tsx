@@ -84,7 +84,7 @@ export function Playbar() {
         {current === null
           ? ""
           : current.complete
-            ? `${count(events())} events`
+            ? `${count(events())} simulated events`
             : `simulating: ${clock(computed_s.value, duration())}`}
       </span>
     </fieldset>

@@ -6,7 +6,7 @@ import { flowColour } from "../colours";
 import type { RunData } from "../data";
 import { figure } from "../format";
 import { type Figure, linkResults, resultRows } from "../results";
-import { other, run, tick } from "../state";
+import { other, pinned, run, tick } from "../state";
 import { PointTable } from "./sweep";
 
 export function Results() {
@@ -42,11 +42,13 @@ function FlowTable({ current, against }: { current: RunData; against: RunData | 
             <th scope="col">Flow</th>
             <th scope="col">Controller</th>
             <th scope="col">Goodput (Mbit/s)</th>
-            {against !== null && <th scope="col">Other run</th>}
-            <th scope="col">RTT (ms)</th>
+            {against !== null && (
+              <th scope="col">Goodput, {pinned.value === null ? "previous" : "kept"} run (Mbit/s)</th>
+            )}
+            <th scope="col">Mean RTT (ms)</th>
             <th scope="col">RTT, 95th percentile (ms)</th>
-            <th scope="col">Retransmitted</th>
-            <th scope="col">in % of its packets</th>
+            <th scope="col">Retransmits</th>
+            <th scope="col">Retransmits (% of sent packets)</th>
             <th scope="col">Timeouts</th>
             {hasFct && <th scope="col">FCT (ms)</th>}
           </tr>
@@ -91,10 +93,16 @@ function FlowTable({ current, against }: { current: RunData; against: RunData | 
           ))}
         </tbody>
       </table>
+      {current.complete && current.network.warmup_s > 0 && (
+        <p class="note">
+          Retransmits, timeouts, drops, marks and random losses count the whole run. The other values begin
+          after the warm-up of {figure(current.network.warmup_s)} s.
+        </p>
+      )}
       {hasDifferentTimes && (
         <p class="note">
-          Goodput is the mean over the time in which a flow exists. These flows exist at different times, so
-          their goodputs can add up to more than the link carries.
+          Each goodput is a mean over the time in which the flow was active. Flows are active at different
+          times, so the sum can exceed the rate of the link.
         </p>
       )}
     </div>
@@ -113,7 +121,7 @@ function LinkTable({ current }: { current: RunData }) {
           <tr>
             <th scope="col">Link</th>
             <th scope="col">Utilisation (%)</th>
-            <th scope="col">Time in queue (ms)</th>
+            <th scope="col">Mean time in queue (ms)</th>
             <th scope="col">Drops</th>
             <th scope="col">Marks</th>
             <th scope="col">Random losses</th>

@@ -57,7 +57,9 @@ export function SweepBar() {
         disabled={isRunningAll.value || !run.value?.complete || pointRuns.value.length === count}
         onClick={() => void runAll()}
       >
-        {isRunningAll.value ? `Point ${pointRuns.value.length + 1} of ${count}` : `Run all ${count} points`}
+        {isRunningAll.value
+          ? `Running point ${pointRuns.value.length + 1} of ${count}`
+          : `Run all ${count} points`}
       </button>
       <span class="note">Controls have no effect on values that the sweep sets.</span>
       {total > MOST_POINTS && (
@@ -84,10 +86,10 @@ export function PointTable() {
           <tr>
             <th scope="col">Point</th>
             <th scope="col">Goodput (Mbit/s)</th>
-            <th scope="col">RTT (ms)</th>
+            <th scope="col">Mean RTT (ms)</th>
             <th scope="col">Retransmits</th>
             <th scope="col">Utilisation (%)</th>
-            <th scope="col">Time in queue (ms)</th>
+            <th scope="col">Mean time in queue (ms)</th>
           </tr>
         </thead>
         <tbody>
@@ -116,7 +118,10 @@ export function PointTable() {
           })}
         </tbody>
       </table>
-      <p class="note">RTT: mean over flows. Retransmits: sum over flows. Queue: first bottleneck link.</p>
+      <p class="note">
+        RTT: mean over flows. Retransmits: sum over flows. Utilisation and time in queue: first bottleneck
+        link.
+      </p>
     </div>
   );
 }
