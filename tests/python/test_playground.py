@@ -510,9 +510,40 @@ def test_an_experiment_of_the_course_opens_from_the_head(browser: Any, built: Pa
         assert list(shares) == ["cubic", "bbr"]
         assert shares["bbr"] > 5 * shares["cubic"]
         assert page.locator(".preset[aria-pressed=true]").count() == 0
+        # The first entry is only a heading.
+        page.select_option("#course", "-1")
+        assert page.evaluate("document.querySelector('#course').value") == "6"
         # A preset takes the place of the experiment.
         page.locator(".preset").first.click()
         page.wait_for_function("document.querySelector('#course').value === '-1'")
+
+
+def test_a_zoom_ends_with_its_run(browser: Any, built: Path) -> None:
+    """A zoom of a longer run showed empty figures, and slow motion began at a time after the end."""
+    with opened(browser, built) as page:
+        write(page, TWO_FLOWS)
+        figure = page.locator("#figure-goodput .u-over")
+        figure.scroll_into_view_if_needed()
+        box = figure.bounding_box()
+        page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + 40)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 40, steps=5)
+        page.mouse.up()
+        page.wait_for_selector("#unzoom")
+        page.select_option("#course", label="9. Incast")
+        page.wait_for_selector("#unzoom", state="detached")
+        page.wait_for_selector(DONE, timeout=60_000)
+
+
+@pytest.mark.parametrize("width", [320, 360])
+def test_menus_stay_on_a_phone(browser: Any, built: Path, width: int) -> None:
+    with opened(browser, built, width=width) as page:
+        for button in ("#download", "#run-elsewhere"):
+            page.click(button)
+            items = page.locator(f"{button} + .items").bounding_box()
+            assert items["x"] >= 0 and items["x"] + items["width"] <= width, button
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            page.keyboard.press("Escape")
 
 
 def test_the_windows_have_ticks_at_retransmissions(browser: Any, built: Path) -> None:

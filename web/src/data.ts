@@ -15,6 +15,8 @@ export interface FlowName {
 
 export interface FlowRow extends FlowName {
   goodput_bps: number;
+  start_s: number;
+  end_s: number;
   rtt_mean_s: number;
   rtt_p95_s: number;
   sent_packets: number;
@@ -129,14 +131,15 @@ export class RunData {
   }
 
   /**
-   * The number in another seed of a flow of the first seed.
+   * The number in another seed of a flow of the first seed, or `null` if the other seed does not (yet) have this flow.
    *
    * The simulator numbers flows in the order of their starts. If starts are random, the same flow has another number in
    * another seed.
    */
-  numberIn(seed: SeedData, flow: number): number {
+  numberIn(seed: SeedData, flow: number): number | null {
+    if (seed === this.first) return flow;
     const name = this.first.names.get(flow)?.name;
-    return name === undefined ? flow : (seed.numbers.get(name) ?? flow);
+    return name === undefined ? null : (seed.numbers.get(name) ?? null);
   }
 }
 

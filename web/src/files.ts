@@ -92,7 +92,7 @@ export function samplesAsCsv(
         const value = series[column]?.[i];
         return value === undefined || Number.isNaN(value) ? "nan" : String(value);
       });
-      lines.push([seed, id, quoted, ...values].join(","));
+      lines.push([current.firstRun + seed, id, quoted, ...values].join(","));
     });
   }
   return `${lines.join("\n")}\n`;

@@ -26,7 +26,8 @@ export interface ResultRow {
   fct: Figure;
 }
 
-const MOST_ROWS = 24;
+/** Most flows or links in a table. */
+export const MOST_ROWS = 24;
 
 export function resultRows(run: RunData, most = MOST_ROWS): ResultRow[] {
   const numbers = new Set([...run.first.flows.keys(), ...run.first.flowRows.keys()]);
@@ -39,11 +40,11 @@ export function resultRows(run: RunData, most = MOST_ROWS): ResultRow[] {
       const over = (final: (row: FlowRow) => number, live: (seed: SeedData) => number) =>
         figureOf(
           seeds.map((seed) => {
-            const row = seed.flowRows.get(run.numberIn(seed, flow));
+            const row = seed.flowRows.get(run.numberIn(seed, flow) ?? Number.NaN);
             return row ? final(row) : live(seed);
           }),
         );
-      const seriesIn = (seed: SeedData) => seed.flows.get(run.numberIn(seed, flow));
+      const seriesIn = (seed: SeedData) => seed.flows.get(run.numberIn(seed, flow) ?? Number.NaN);
       const last = (seed: SeedData, column: string) => seriesIn(seed)?.[column]?.at(-1) ?? Number.NaN;
       return {
         flow,
@@ -80,6 +81,26 @@ export function resultRows(run: RunData, most = MOST_ROWS): ResultRow[] {
         ),
       };
     });
+}
+
+/** Flows whose times differ by less than this share of the measured time are measured over the same time. */
+const SAME_TIME = 0.01;
+
+/** Whether flows of a seed were measured over different times, as `at_different_times` of narrows.results.summary. */
+export function areApart(run: RunData): boolean {
+  const { warmup_s, duration_s } = run.network;
+  return run.seeds.some(({ flowRows }) => {
+    const measured = [...flowRows.values()].filter((row) => Number.isFinite(row.goodput_bps));
+    if (measured.length === 0) return false;
+    const begins = measured.map((row) => Math.max(warmup_s, row.start_s));
+    const ends = measured.map((row) => (Number.isFinite(row.end_s) ? row.end_s : duration_s));
+    const spread = Math.max(range(begins), range(ends));
+    return spread > SAME_TIME * (Math.max(...ends) - Math.min(...begins));
+  });
+}
+
+function range(values: number[]): number {
+  return Math.max(...values) - Math.min(...values);
 }
 
 export interface LinkResult {

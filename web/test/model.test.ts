@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cubicCurve, phasesOf } from "../src/charts/controller-state";
-import { RunData, rateAt, rises, startOrder } from "../src/data";
+import { type FlowRow, RunData, rateAt, rises, startOrder } from "../src/data";
 import { layout, limitPackets } from "../src/model";
 import { COURSE, heading, PRESETS } from "../src/presets";
 import type { FlowInfo, LinkInfo, Network } from "../src/protocol";
+import { areApart, resultRows } from "../src/results";
 import { asToml, newFlow, queueToml, queueValue } from "../src/scenario";
 
 function network(
@@ -205,4 +206,60 @@ test("flows of several seeds are matched by name, because random starts decide t
     [1, 0, 0],
   );
   assert.deepEqual(run.sorted([0, 1, 2]), [1, 2, 0], "in the order of the scenario's entries");
+});
+
+test("a flow that another seed does not have is not averaged with a flow of the same number", () => {
+  const run = new RunData(1, "", network([[0, 1]], [[0, 1, [0], 0]]), null, 2);
+  const common = { type: "progress" as const, run: 1, now: 1, events: 1, complete: true, packets: null };
+  const flow = (name: string, goodput: number, start: number, end: number) => ({
+    started: { flow: Float64Array.of(0), name: [name], source: ["f0"] },
+    tables: {
+      flows: {
+        flow: Float64Array.of(0),
+        name: [name],
+        source: ["f0"],
+        goodput_bps: Float64Array.of(goodput),
+        start_s: Float64Array.of(start),
+        end_s: Float64Array.of(end),
+      },
+    },
+  });
+  run.take({ ...common, packetsAreCut: false, seed: 0, ...flow("f0.8", 1e6, 0, 10) });
+  run.take({ ...common, packetsAreCut: false, seed: 1, ...flow("f0.9", 5e6, 0, 10) });
+  assert.equal(run.numberIn(run.seeds[1] as (typeof run.seeds)[0], 0), null);
+  assert.deepEqual(resultRows(run)[0]?.goodput, { mean: 1, low: 1, high: 1 });
+});
+
+test("flows that start or end at different times are apart", () => {
+  const at = (times: [number, number][]) => {
+    const base = network([[0, 1]], [[0, 1, [0], 0]]);
+    const run = new RunData(1, "", { ...base, duration_s: 20, warmup_s: 2 }, null, 1);
+    times.forEach(([start_s, end_s], flow) => {
+      run.first.flowRows.set(flow, { flow, goodput_bps: 1e6, start_s, end_s } as FlowRow);
+    });
+    return areApart(run);
+  };
+  assert.equal(at([]), false);
+  assert.equal(
+    at([
+      [0, Number.NaN],
+      [1.5, Number.NaN],
+    ]),
+    false,
+    "both are measured from the warm-up on",
+  );
+  assert.equal(
+    at([
+      [0, Number.NaN],
+      [8, Number.NaN],
+    ]),
+    true,
+  );
+  assert.equal(
+    at([
+      [0, Number.NaN],
+      [0, 12],
+    ]),
+    true,
+  );
 });

@@ -58,7 +58,7 @@ export function flowName(run: RunData, flow: number): string {
 
 function flowLine(metric: Metric, run: RunData, flow: number, isGhost: boolean): Line {
   const all = run.seeds
-    .map((seed) => seed.flows.get(run.numberIn(seed, flow)))
+    .map((seed) => seed.flows.get(run.numberIn(seed, flow) ?? Number.NaN))
     .filter((series) => series !== undefined);
   const index = colourIndex(run.network, run.groupOf(flow));
   return {
@@ -108,13 +108,17 @@ function capacityLine(run: RunData): Line[] {
 
 /** The mean over seeds and, with several seeds, the range from the smallest to the largest value. */
 function over(all: Series[], metric: Metric): Pick<Line, "x" | "y"> & { low?: number[]; high?: number[] } {
-  const x = all[0]?.t_s ?? [];
   const columns = all.map((series) => series[metric.column] ?? []);
-  const first = (columns[0] ?? []).map((value) => value * metric.factor);
-  if (columns.length < 2) return { x, y: first };
+  if (columns.length < 2) {
+    return { x: all[0]?.t_s ?? [], y: (columns[0] ?? []).map((value) => value * metric.factor) };
+  }
   const [y, low, high]: number[][] = [[], [], []];
   // Samples of a flow begin at its start, which can differ between seeds. Rows are therefore matched by their time.
   const indexes = all.map((series) => new Map((series.t_s ?? []).map((t, i) => [key(t), i])));
+  const times = new Map(
+    all.flatMap((series) => (series.t_s ?? []).map((t): [number, number] => [key(t), t])),
+  );
+  const x = [...times.values()].sort((a, b) => a - b);
   for (const t of x) {
     const values = columns
       .map((column, seed) => column[indexes[seed]?.get(key(t)) ?? -1])

@@ -38,7 +38,7 @@ export function SliderField(props: SliderProps) {
   const usual = write(parse(value));
   const text = value !== "" && parse(usual) === parse(value) ? usual : value;
   const put = props.onSet ?? ((text: string) => set(path, asToml(text)));
-  const position = Number.isFinite(given) ? Math.round(STEPS * share(given, low, high, isLogarithmic)) : 0;
+  const position = Number.isNaN(given) ? 0 : Math.round(STEPS * share(given, low, high, isLogarithmic));
   // While the thumb moves, it stays where the reader holds it, although the text follows a little later.
   const [held, setHeld] = useState<number | null>(null);
   const move = (at: number) => {

@@ -1,6 +1,7 @@
 /** The figures of a run, one below the other on the same time axis. */
 
 import { useComputed } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { type Line, largest, linesOf, METRICS, type Metric, MOST_LINES, valueAt } from "../charts/lines";
 import { hovered, Plot, zoom } from "../charts/plot";
 import { hasTicks, ticksOf } from "../charts/ticks";
@@ -16,6 +17,10 @@ import { ControllerFigure, hasTraces } from "./controller";
 export function Figures() {
   tick.value;
   const [current, against] = [run.value, other.value];
+  // A zoom of a longer run would show nothing.
+  useEffect(() => {
+    if (zoom.value !== null && zoom.value[1] > (current?.network.duration_s ?? 0)) zoom.value = null;
+  }, [current]);
   if (current === null) return <div class="figures" />;
   const isSideBySide = compare.value === "side" && against !== null;
   return (
@@ -40,6 +45,12 @@ export function Figures() {
       {current.first.flows.size > MOST_LINES && (
         <p class="note">
           The figures show {MOST_LINES} of {current.first.flows.size} sampled flows.
+        </p>
+      )}
+      {current.seeds.length > 1 && (
+        <p class="note">
+          Lines are means over the seeds. Ticks, the values of the queue and Controller state are those of the
+          first seed.
         </p>
       )}
       <p class="note">

@@ -60,6 +60,7 @@ function Course({ title }: { title: string }) {
       onChange={({ currentTarget }) => {
         const preset = COURSE[Number(currentTarget.value)];
         if (preset !== undefined) open(preset.toml);
+        else currentTarget.value = String(shown);
       }}
     >
       <option value={-1}>Course: ten experiments</option>

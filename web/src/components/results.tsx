@@ -1,11 +1,11 @@
 /** Results as tables, also for readers who do not see the figures. */
 
 import { useState } from "preact/hooks";
-import { METRICS } from "../charts/lines";
+import { flowName, METRICS } from "../charts/lines";
 import { flowColour } from "../colours";
 import type { RunData } from "../data";
 import { figure } from "../format";
-import { type Figure, linkResults, resultRows } from "../results";
+import { areApart, type Figure, linkResults, MOST_ROWS, resultRows } from "../results";
 import { other, pinned, run, tick } from "../state";
 import { PointTable } from "./sweep";
 
@@ -27,8 +27,6 @@ function FlowTable({ current, against }: { current: RunData; against: RunData | 
   tick.value; // new rows come without new properties
   const rows = resultRows(current);
   const before = new Map((against === null ? [] : resultRows(against)).map((row) => [row.name, row]));
-  const { flows } = current.network;
-  const hasDifferentTimes = flows.some((flow) => flow.start_s !== flows[0]?.start_s);
   const hasFct = rows.some((row) => Number.isFinite(row.fct.mean));
   return (
     <div class="scroll">
@@ -99,7 +97,12 @@ function FlowTable({ current, against }: { current: RunData; against: RunData | 
           after the warm-up of {figure(current.network.warmup_s)} s.
         </p>
       )}
-      {hasDifferentTimes && (
+      {current.first.flowRows.size > MOST_ROWS && (
+        <p class="note">
+          The table shows {MOST_ROWS} of the {current.first.flowRows.size} flows of the first seed.
+        </p>
+      )}
+      {areApart(current) && (
         <p class="note">
           Each goodput is a mean over the time in which the flow was active. Flows are active at different
           times, so the sum can exceed the rate of the link.
@@ -188,7 +191,7 @@ function SampleTable({ current }: { current: RunData }) {
                 {flows.flatMap((flow) =>
                   [goodput, window, rtt].map((metric) => (
                     <th scope="col" key={`${flow}-${metric?.id}`}>
-                      {current.network.flows[current.groupOf(flow)]?.name}: {metric?.title} ({metric?.unit})
+                      {flowName(current, flow)}: {metric?.title} ({metric?.unit})
                     </th>
                   )),
                 )}
