@@ -86,8 +86,8 @@ impl FlowIdentity for FlowIndex {
 }
 
 impl Host for Node {
-    /// Returns the network that contains the node. The first node of the network stands for the network. Nodes have
-    /// consecutive addresses, so a /24 contains 256 nodes.
+    /// Returns the IP network (prefix) that contains the node, represented by the node with the lowest address of the
+    /// prefix. Nodes have consecutive addresses, so a /24 contains 256 nodes.
     fn network(self, ipv4: u8, _ipv6: u8) -> Node {
         Node(self.0 & u32::MAX.checked_shl(32 - u32::from(ipv4.min(32))).unwrap_or(0))
     }

@@ -41,7 +41,7 @@ pub(crate) struct Config {
     pub(crate) initial_segments: u32,
     pub(crate) ecn: bool,
     pub(crate) pacing: bool,
-    /// The receive window before the first data.
+    /// The receive window that the other end offers before any data has arrived there.
     pub(crate) offer: Offer,
     /// Seed for the random choices of the controller.
     pub(crate) seed: u64,

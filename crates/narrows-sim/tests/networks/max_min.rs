@@ -207,8 +207,8 @@ fn pacec_and_rcp_reach_max_min_rates() {
     }
 }
 
-/// XCP and BDR leave capacity unused if another port limits some of the flows. An XCP port also gives these flows a
-/// part of the capacity that it redistributes (a tenth of its traffic), although they cannot use this part (Low, Andrew
+/// XCP and BDR leave capacity unused if another port limits some of the flows. An XCP port
+/// redistributes up to a tenth of its traffic. These flows also get a part of it, although they cannot use it (Low, Andrew
 /// and Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM 2005). A BDR port divides its capacity by the
 /// number of all flows, including these.
 #[test]
