@@ -185,12 +185,12 @@ real-time-test: setup try-agent
 	$(BIN)/pytest $(IN_PAIRS) --numprocesses=2 --dist=worksteal
 	$(BIN)/pytest $(REAL_TIME_TESTS) $(patsubst %,--ignore=%,$(WAITING_TESTS) $(IN_PAIRS) $(SHORT_SOAK))
 
-web: $(VENV)/ready ## Build the playground, the simulator as a web page: target/web/narrows-play.html
+web: $(VENV)/ready ## Build the playground, the simulator as a web page, and the package for npm: target/web
 	@$(BIN)/python tools/web.py
 
-web-test: setup web ## Test the playground: types, style, unit tests, equal results, and the page in a browser
+web-test: setup web ## Test the playground: types, style, unit tests, equal results, the page in a browser, and the package
 	$(BIN)/python tools/web.py --check
-	$(BIN)/pytest tests/python/test_web_engine.py tests/python/test_playground.py tests/python/test_play.py
+	$(BIN)/pytest tests/python/test_web_engine.py tests/python/test_web_package.py tests/python/test_playground.py tests/python/test_play.py
 
 crates: ## Package the crates as for crates.io, and build them; build the documentation of the libraries
 	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked --quiet --all-features -p narrows-control -p narrows-plan -p narrows-scenario -p narrows-sim

@@ -69,8 +69,9 @@ def collect_crates() -> None:
 
 
 def collect_playground() -> None:
-    """Copy the playground's page."""
+    """Copy the playground's page, and the package for npm."""
     shutil.copy(web.page(), DIST / f"narrows-play-{VERSION}.html")
+    shutil.copy(web.package(), DIST)
 
 
 def collect_docs() -> None:
@@ -88,7 +89,12 @@ PARTS = (
     Part("agent-wheel", ("agent-wheel",), (f"narrows_agent-{VERSION}-*{platform.machine()}.whl",)),
     Part("agent-aarch64", ("agent-aarch64",), (f"narrows_agent-{VERSION}-*aarch64.whl",)),
     Part("crates", ("crates",), tuple(f"{crate}-{VERSION}.crate" for crate in CRATES), collect_crates),
-    Part("playground", ("web",), (f"narrows-play-{VERSION}.html",), collect_playground),
+    Part(
+        "playground",
+        ("web",),
+        (f"narrows-play-{VERSION}.html", f"narrows-web-{VERSION}.tgz"),
+        collect_playground,
+    ),
     Part("docs", ("web", "docs"), (f"narrows-docs-{VERSION}.tar.gz",), collect_docs),
 )
 

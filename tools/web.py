@@ -1,6 +1,7 @@
-"""Builds the playground: the simulator as WebAssembly, and the page that runs it, as one file.
+"""Builds the simulator as WebAssembly: the playground (a page in one file), and a package for npm.
 
-    python tools/web.py            build target/web/narrows-play.html, and copy it into the Python package
+    python tools/web.py            build target/web/narrows-play.html, copy it into the Python package, and
+                                   build the npm package target/web/narrows-web-VERSION.tgz
     python tools/web.py --engine   build only the engine, target/web/engine
     python tools/web.py --check    check the types and the style of the page, and run its unit tests
 
@@ -12,11 +13,13 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,6 +28,7 @@ WEB = ROOT / "web"
 PACKAGED = ROOT / "python" / "narrows" / "playground" / "narrows-play.html"
 """The copy that `narrows play` opens, and that wheels contain."""
 OLDEST_NODE = 20
+WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]
 
 
 class Unavailable(Exception):  # noqa: N818 (a state of the machine, not an error of the page)
@@ -94,12 +98,40 @@ def engine() -> Path:
     command = ["cargo", "build", "--locked", "--quiet", "-p", "narrows-web", "--target", TARGET]
     environment = {**os.environ, variable: '--cfg sha2_backend_soft="compact"'}
     call(*command, "--profile", "web", environment=environment)
-    module = built() / TARGET / "web" / "narrows_web.wasm"
     folder = built() / "web" / "engine"
+    bind(folder, "script")
+    return folder
+
+
+def bind(folder: Path, kind: str) -> None:
+    """Write the module and its JavaScript into a folder, as a classic script or as a module of JavaScript."""
+    module = built() / TARGET / "web" / "narrows_web.wasm"
     # Its own folder, so that a change of the workspace's options does not build this program again.
     where = ("--manifest-path", "tools/bindgen/Cargo.toml", "--target-dir", built() / "tools")
-    call("cargo", "run", "--locked", "--quiet", *where, module, folder)
-    return folder
+    call("cargo", "run", "--locked", "--quiet", *where, module, folder, kind)
+
+
+def package() -> Path:
+    """The finished package for npm."""
+    return built() / "web" / f"narrows-web-{WORKSPACE['version']}.tgz"
+
+
+def build_package(environment: dict[str, str]) -> None:
+    """Build the package for npm from the module of `engine`."""
+    folder = built() / "web" / "package"
+    shutil.rmtree(folder, ignore_errors=True)
+    bind(folder, "module")
+    for file in (*(WEB / "npm").iterdir(), *ROOT.glob("LICENSE-*")):
+        shutil.copy(file, folder)
+    described = json.loads((folder / "package.json").read_text(encoding="utf-8"))
+    described |= {"version": WORKSPACE["version"], "repository": WORKSPACE["repository"]}
+    (folder / "package.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+    types = ("--typeRoots", WEB / "node_modules" / "@types", "--types", "node")
+    call(WEB / "node_modules" / ".bin" / "tsc", "-p", folder, *types, environment=environment)
+    pack = ("npm", "pack", "--silent", "--json", "--pack-destination", folder.parent)
+    subprocess.run(
+        [str(word) for word in pack], cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL
+    )
 
 
 def build() -> Path:
@@ -109,6 +141,7 @@ def build() -> Path:
     npm_ci(environment)
     call("node", "build.mjs", folder, page(), folder=WEB, environment=environment)
     shutil.copyfile(page(), PACKAGED)
+    build_package(environment)
     return page()
 
 

@@ -117,6 +117,7 @@ impl Simulation {
     /// The rows of a table from row `from` on, as an object of columns. During the run, these are `flow_samples`,
     /// `link_samples`, `events`, `traces` and (for flows that have ended) `flows`. After its end, these are all tables.
     /// An unknown table gives an empty object.
+    #[wasm_bindgen(unchecked_return_type = "Record<string, Float64Array | string[]>")]
     pub fn rows(&self, table: &str, from: usize) -> Object {
         match (&self.active, &self.results) {
             (Some(active), _) => active.with_dependent(|_, slot| {
@@ -129,6 +130,7 @@ impl Simulation {
 
     /// The flows that exist now and have at least the number `from`, as an object of columns: `flow`, `name`, `source`.
     /// The page needs them before the flows have ended, because random starts decide which flow gets which number.
+    #[wasm_bindgen(unchecked_return_type = "Record<string, Float64Array | string[]>")]
     pub fn live_flows(&self, from: u32) -> Object {
         let object = Object::new();
         let Some(active) = &self.active else { return object };
@@ -146,6 +148,7 @@ impl Simulation {
 
     /// Removes and returns the packets at the watched link, as an object of columns: `t_s`, `through` (0: the packet
     /// reaches the link's queue, 1: the packet is at the end of the link), `flow`, `seq`, `bytes`, `marked`.
+    #[wasm_bindgen(unchecked_return_type = "Record<string, Float64Array | string[]>")]
     pub fn packets(&self) -> Object {
         let rows = self.packets.take();
         let column =

@@ -1,0 +1,182 @@
+"""The npm package `narrows-web`: installed and used in Node.js and in a browser, without the network."""
+
+import functools
+import http.server
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import narrows
+import pytest
+from narrows.scenario.load import loads
+from test_browser import chromium
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "web/npm/README.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```js\n(.*?)```", README, re.DOTALL)
+SCENARIO = re.findall(r"const scenario = `\n(.*?)`;", README, re.DOTALL)[0]
+LONG = SCENARIO.replace('"10s"', '"100000s"')
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A project that has installed the package, and the environment with Node.js."""
+    specification = importlib.util.spec_from_file_location("web", ROOT / "tools" / "web.py")
+    assert specification is not None and specification.loader is not None
+    web = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(web)
+    if not web.package().exists():
+        message = f"found no {web.package()}: make web; the npm package was not tested"
+        warnings.warn(message, stacklevel=2)
+        pytest.skip(message)
+    try:
+        environment = web.with_node(may_install=False)
+    except web.Unavailable as missing:
+        pytest.skip(str(missing))
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "package.json").write_text('{"private": true, "type": "module"}', encoding="utf-8")
+    install = ["npm", "install", "--offline", "--no-audit", "--no-fund", "--silent", str(web.package())]
+    subprocess.run(install, cwd=folder, env=environment, check=True)
+    return folder, environment
+
+
+def node(project: tuple[Path, dict[str, str]], script: str) -> str:
+    folder, environment = project
+    command = ["node", "--input-type=module", "--eval", script]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def native() -> list[float]:
+    return narrows.run(loads(SCENARIO)).flows.to_pydict()["goodput_bps"]
+
+
+def test_the_examples_of_its_readme_run(project: tuple[Path, dict[str, str]]) -> None:
+    worker, thread = EXAMPLES
+    assert "cubic" in node(project, worker)
+    given = f"const scenario = {json.dumps(SCENARIO)};\n"
+    assert node(project, thread.replace("await load", given + "await load")).count("\n") > 100
+
+
+def test_a_worker_gives_the_results_of_narrows_run(project: tuple[Path, dict[str, str]]) -> None:
+    script = """
+        import { run } from "narrows-web";
+        let [calls, rows] = [0, 0];
+        const onProgress = (progress) => {
+            calls += 1;
+            rows += progress.rows.flow_samples?.t_s.length ?? 0;
+        };
+        const { tables, packets } = await run(SCENARIO, { onProgress, watched: 0 });
+        const all = tables.flow_samples.t_s.length;
+        const goodput = [...tables.flows.goodput_bps];
+        console.log(JSON.stringify({ goodput, calls, rows, all, packets: packets.t_s.length }));
+    """.replace("SCENARIO", json.dumps(SCENARIO))
+    found = json.loads(node(project, script))
+    assert found["goodput"] == native()
+    assert found["rows"] == found["all"] > 100
+    assert found["calls"] > 0 and found["packets"] > 1000
+
+
+def test_a_run_can_be_stopped_and_slowed_down(project: tuple[Path, dict[str, str]]) -> None:
+    script = """
+        import { run } from "narrows-web";
+        const stop = new AbortController();
+        let now = 0;
+        const onProgress = (progress) => {
+            now = progress.now;
+            if (now > 0.1) stop.abort(new Error("enough"));
+        };
+        const message = await run(SCENARIO, { onProgress, signal: stop.signal, speed: 0.5 }).catch(String);
+        console.log(JSON.stringify({ message, now }));
+    """.replace("SCENARIO", json.dumps(LONG))
+    found = json.loads(node(project, script))
+    assert found["message"] == "Error: enough"
+    assert 0.1 < found["now"] < 10, "with this speed, the run did not go far"
+
+
+def test_an_error_is_the_line_of_narrows_check(project: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+    wrong = SCENARIO.replace('"20mbit"', '"20 apples"')
+    (tmp_path / "scenario.toml").write_text(wrong, encoding="utf-8")
+    command = [sys.executable, "-m", "narrows", "check", "scenario.toml"]
+    checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    script = f"""
+        import {{ run }} from "narrows-web";
+        console.log(await run({json.dumps(wrong)}).catch((error) => error.message));
+    """
+    assert node(project, script).strip() == checked.stderr.strip()
+
+
+def test_its_types_fit_the_examples(project: tuple[Path, dict[str, str]]) -> None:
+    folder, environment = project
+    worker, thread = EXAMPLES
+    imports, rest = thread.split("\n\n", 1)
+    (folder / "example.mts").write_text(f"{imports}\n{worker}\n{rest}", encoding="utf-8")
+    tsc = ROOT / "web/node_modules/.bin/tsc"
+    options = [
+        "--noEmit",
+        "--strict",
+        "--module",
+        "NodeNext",
+        "--target",
+        "ES2022",
+        "--lib",
+        "ES2022,DOM",
+        "--skipLibCheck",
+    ]
+    done = subprocess.run(
+        [tsc, *options, "example.mts"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture
+def address(project: tuple[Path, dict[str, str]]) -> Iterator[str]:
+    """A server of the project's files. Browsers load modules only from servers."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    handler = functools.partial(Quiet, directory=str(project[0]))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_it_works_in_a_browser(project: tuple[Path, dict[str, str]], address: str) -> None:
+    path = chromium()
+    sync_api = pytest.importorskip("playwright.sync_api")
+    (project[0] / "index.html").write_text("<!doctype html><title>test</title>", encoding="utf-8")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(f"{address}/index.html")
+        goodput = page.evaluate(
+            """async (scenario) => {
+                const { load, run, Simulation } = await import("/node_modules/narrows-web/index.js");
+                const { tables } = await run(scenario);
+                await load();
+                const simulation = new Simulation(scenario, 0);
+                simulation.advance(Infinity);
+                return [[...tables.flows.goodput_bps], [...simulation.rows("flows", 0).goodput_bps]];
+            }""",
+            SCENARIO,
+        )
+        browser.close()
+    assert goodput == [native(), native()]

@@ -1,0 +1,83 @@
+/** The worker of `run`. It advances a simulation in slices, so that rows reach the page while the run goes on. */
+
+import { load, type Outcome, type Progress, type RunOptions, Simulation, type Table } from "./index.js";
+
+export type Request = { scenario: string } & Omit<RunOptions, "onProgress" | "signal">;
+
+export type Answer =
+  | { type: "progress"; progress: Progress }
+  | { type: "outcome"; outcome: Outcome }
+  | { type: "error"; message: string };
+
+/** Tables that grow during a run. */
+const GROWING = ["flows", "flow_samples", "link_samples", "events", "traces"];
+const DEFAULT_TABLES = ["flows", "links", "flow_samples", "link_samples"];
+/** Real time between two reports, in ms. */
+const SLICE_MS = 25;
+/** A run advances by at most this share of its duration at a time. */
+const STEPS = 1000;
+
+type Post = (answer: Answer, buffers: ArrayBuffer[]) => void;
+
+async function simulate(request: Request, post: Post): Promise<void> {
+  await load();
+  const { scenario, point = 0, seed, watched, speed, tables = DEFAULT_TABLES } = request;
+  const simulation = new Simulation(scenario, point, seed, watched);
+  const began = performance.now();
+  const taken = new Map<string, number>();
+  for (let isComplete = false; !isComplete; ) {
+    const end = performance.now() + SLICE_MS;
+    while (!isComplete && performance.now() < end) {
+      const next = simulation.now + simulation.duration / STEPS;
+      const latest = speed === undefined ? next : ((performance.now() - began) / 1000) * speed;
+      if (latest <= simulation.now) break;
+      isComplete = simulation.advance(Math.min(next, latest));
+    }
+    const { now, duration, events } = simulation;
+    const rows = news(simulation, taken);
+    post({ type: "progress", progress: { now, duration, events, rows } }, buffersOf(Object.values(rows)));
+    await new Promise((resolve) => setTimeout(resolve, speed === undefined ? 0 : SLICE_MS));
+  }
+  const found = Object.fromEntries(tables.map((name) => [name, simulation.rows(name, 0)]));
+  const packets = watched === undefined ? null : simulation.packets();
+  const outcome = { tables: found, packets, events: simulation.events };
+  post({ type: "outcome", outcome }, buffersOf([...Object.values(found), ...(packets ? [packets] : [])]));
+  simulation.free();
+}
+
+/** The rows that were not reported yet. */
+function news(simulation: Simulation, taken: Map<string, number>): Record<string, Table> {
+  const rows: Record<string, Table> = {};
+  for (const name of GROWING) {
+    const from = taken.get(name) ?? 0;
+    const table = simulation.rows(name, from);
+    const count = Object.values(table)[0]?.length ?? 0;
+    if (count === 0) continue;
+    taken.set(name, from + count);
+    rows[name] = table;
+  }
+  return rows;
+}
+
+function buffersOf(tables: Table[]): ArrayBuffer[] {
+  return tables
+    .flatMap((table) => Object.values(table))
+    .filter((column) => column instanceof Float64Array)
+    .map((column) => column.buffer as ArrayBuffer);
+}
+
+function answer(request: Request, post: Post): void {
+  simulate(request, post).catch((error: unknown) => {
+    post({ type: "error", message: error instanceof Error ? error.message : String(error) }, []);
+  });
+}
+
+if (typeof process !== "undefined" && process.versions?.node !== undefined) {
+  const { parentPort } = await import("node:worker_threads");
+  parentPort?.on("message", (request: Request) =>
+    answer(request, (reply, buffers) => parentPort.postMessage(reply, buffers)),
+  );
+} else {
+  self.onmessage = (event: MessageEvent<Request>) =>
+    answer(event.data, (reply, buffers) => self.postMessage(reply, { transfer: buffers }));
+}
