@@ -5,6 +5,7 @@ import http.server
 import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -64,8 +65,7 @@ def native() -> list[float]:
 def test_the_examples_of_its_readme_run(project: tuple[Path, dict[str, str]]) -> None:
     worker, thread = EXAMPLES
     assert "cubic" in node(project, worker)
-    given = f"const scenario = {json.dumps(SCENARIO)};\n"
-    assert node(project, thread.replace("await load", given + "await load")).count("\n") > 100
+    assert node(project, thread).count("\n") >= 100
 
 
 def test_a_worker_gives_the_results_of_narrows_run(project: tuple[Path, dict[str, str]]) -> None:
@@ -116,11 +116,50 @@ def test_an_error_is_the_line_of_narrows_check(project: tuple[Path, dict[str, st
     assert node(project, script).strip() == checked.stderr.strip()
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("{ point: 1 }", "point: found 1, expected a whole number from 0 to 0"),
+        ("{ seed: -1 }", "seed: found -1, expected a whole number from 0 to 9007199254740991"),
+        ("{ watched: 99 }", "watched: found 99, expected a whole number from 0 to"),
+        ("{ speed: 0 }", "speed: found 0, expected a number above 0"),
+        ("{ tables: ['flowz'] }", "tables: found flowz, expected names of tables of the results"),
+        ("{ onProgress() { throw new Error('mine') } }", "mine"),
+        ("{ tables: new Proxy(['flows'], {}) }", "no error"),
+    ],
+)
+def test_a_wrong_option_is_reported(project: tuple[Path, dict[str, str]], options: str, message: str) -> None:
+    script = f"""
+        import {{ run }} from "narrows-web";
+        const done = run({json.dumps(SCENARIO)}, {options});
+        console.log(await done.then(() => "no error", (error) => error.message));
+    """
+    assert node(project, script).startswith(message)
+
+
+def test_steps_reach_their_times_and_wrong_seeds_are_refused(project: tuple[Path, dict[str, str]]) -> None:
+    script = """
+        import { load, Simulation } from "narrows-web";
+        await load();
+        const simulation = new Simulation(SCENARIO, 0);
+        for (let i = 0; i < 8; i++) simulation.advance(simulation.now + 0.1);
+        let message = "";
+        try { new Simulation(SCENARIO, 0, 1.5); } catch (error) { message = error.message; }
+        console.log(JSON.stringify({ now: simulation.now, message }));
+    """.replace("SCENARIO", json.dumps(SCENARIO))
+    found = json.loads(node(project, script))
+    assert found["now"] == 0.8 and found["message"].startswith("seed: found 1.5")
+
+
 def test_its_types_fit_the_examples(project: tuple[Path, dict[str, str]]) -> None:
     folder, environment = project
     worker, thread = EXAMPLES
-    imports, rest = thread.split("\n\n", 1)
-    (folder / "example.mts").write_text(f"{imports}\n{worker}\n{rest}", encoding="utf-8")
+    for name, text in (("worker", worker), ("thread", thread)):
+        # All numbers of a table are in columns of this type.
+        typed = text.replace(
+            '("flow_samples", rows)', '("flow_samples", rows) as Record<string, Float64Array>'
+        )
+        (folder / f"{name}.mts").write_text(typed, encoding="utf-8")
     tsc = ROOT / "web/node_modules/.bin/tsc"
     options = [
         "--noEmit",
@@ -134,7 +173,7 @@ def test_its_types_fit_the_examples(project: tuple[Path, dict[str, str]]) -> Non
         "--skipLibCheck",
     ]
     done = subprocess.run(
-        [tsc, *options, "example.mts"],
+        [tsc, *options, "worker.mts", "thread.mts"],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -159,8 +198,22 @@ def address(project: tuple[Path, dict[str, str]]) -> Iterator[str]:
         server.shutdown()
 
 
-def test_it_works_in_a_browser(project: tuple[Path, dict[str, str]], address: str) -> None:
+def bundle(project: tuple[Path, dict[str, str]]) -> None:
+    """Bundle a page as the README says, without other options."""
+    folder, environment = project
+    (folder / "page.js").write_text(
+        'export { load, run, Simulation } from "narrows-web";\n', encoding="utf-8"
+    )
+    (command,) = re.findall(r"^esbuild (.*)$", README, re.MULTILINE)
+    esbuild = ROOT / "web/node_modules/.bin/esbuild"
+    subprocess.run([esbuild, *command.split(), "--log-level=error"], cwd=folder, env=environment, check=True)
+    shutil.copy(folder / "node_modules/narrows-web/narrows_web_bg.wasm", folder / "out")
+
+
+@pytest.mark.parametrize("module", ["node_modules/narrows-web/index.js", "out/page.js"])
+def test_it_works_in_a_browser(project: tuple[Path, dict[str, str]], address: str, module: str) -> None:
     path = chromium()
+    bundle(project)
     sync_api = pytest.importorskip("playwright.sync_api")
     (project[0] / "index.html").write_text("<!doctype html><title>test</title>", encoding="utf-8")
     with sync_api.sync_playwright() as playwright:
@@ -168,15 +221,15 @@ def test_it_works_in_a_browser(project: tuple[Path, dict[str, str]], address: st
         page = browser.new_page()
         page.goto(f"{address}/index.html")
         goodput = page.evaluate(
-            """async (scenario) => {
-                const { load, run, Simulation } = await import("/node_modules/narrows-web/index.js");
+            """async ([scenario, module]) => {
+                const { load, run, Simulation } = await import(module);
                 const { tables } = await run(scenario);
                 await load();
                 const simulation = new Simulation(scenario, 0);
                 simulation.advance(Infinity);
                 return [[...tables.flows.goodput_bps], [...simulation.rows("flows", 0).goodput_bps]];
             }""",
-            SCENARIO,
+            [SCENARIO, f"/{module}"],
         )
         browser.close()
     assert goodput == [native(), native()]

@@ -1,8 +1,9 @@
 /** The simulator of Narrows: in the calling thread (`Simulation`), or in a worker (`run`). */
 
-import init, { initSync } from "./narrows_web.js";
-import type { Answer, Request } from "./worker.js";
+import { isNode } from "./load.js";
+import type { Answer, Request } from "./protocol.js";
 
+export { load } from "./load.js";
 export { add, catalogue, describe, remove, Simulation, set, version } from "./narrows_web.js";
 
 /** Columns of equal length. The documentation of Narrows has their meanings and units (reference, results). */
@@ -22,19 +23,19 @@ export interface Progress {
 
 export interface RunOptions {
   /** Number of a point of the scenario's sweep (default: 0, the first). */
-  point?: number;
+  point?: number | undefined;
   /** Replaces the seed of the scenario. */
-  seed?: number;
+  seed?: number | undefined;
   /** Number of a link, as in `describe`. The outcome has the packets at the queue of this link. */
-  watched?: number;
+  watched?: number | undefined;
   /** Names of the tables in the outcome (default: flows, links, flow_samples, link_samples). */
-  tables?: string[];
-  /** Simulated seconds per second of real time (default: as fast as possible). */
-  speed?: number;
-  /** Is called about 40 times per second. */
-  onProgress?: (progress: Progress) => void;
+  tables?: readonly string[] | undefined;
+  /** Simulated seconds per second of real time, above 0 (default: as fast as possible). */
+  speed?: number | undefined;
+  /** Is called about 40 times per second, and at the end. If it throws, the run stops, and `run` is rejected. */
+  onProgress?: ((progress: Progress) => void) | undefined;
   /** Stops the run. The promise is then rejected with the reason of the signal. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 export interface Outcome {
@@ -50,49 +51,50 @@ interface Thread {
   stop(): void;
 }
 
-const isNode = typeof process !== "undefined" && process.versions?.node !== undefined;
-let loaded: Promise<unknown> | undefined;
-
-/** Loads the module. Wait for it before any other call except `run`. Further calls do nothing. */
-export async function load(): Promise<void> {
-  loaded ??= isNode
-    ? loadFile()
-    : init({ module_or_path: new URL("./narrows_web_bg.wasm", import.meta.url) });
-  await loaded;
-}
-
-async function loadFile(): Promise<void> {
-  const { readFile } = await import("node:fs/promises");
-  initSync({ module: await readFile(new URL("./narrows_web_bg.wasm", import.meta.url)) });
-}
-
 /**
  * Simulates a scenario in a worker.
  *
+ * A run is one point of the scenario's sweep, with one seed.
+ *
  * @param scenario The text of a scenario file (TOML).
- * @throws Error with the line that the command line prints, if the scenario has an error.
+ * @throws Error with the line that the command line prints, if the scenario has an error. The line calls the text
+ *   `scenario.toml`.
  */
 export async function run(scenario: string, options: RunOptions = {}): Promise<Outcome> {
-  const { onProgress, signal, ...given } = options;
+  const { onProgress, signal, point, seed, watched, tables, speed } = options;
   signal?.throwIfAborted();
+  const request: Request = {
+    scenario: String(scenario),
+    point,
+    seed,
+    watched,
+    tables: tables && [...tables],
+    speed,
+  };
   let stop = () => {};
   try {
     return await new Promise<Outcome>((resolve, reject) => {
       const take = (answer: Answer) => {
-        if (answer.type === "progress") onProgress?.(answer.progress);
-        else if (answer.type === "outcome") resolve(answer.outcome);
-        else reject(new Error(answer.message));
+        try {
+          if (answer.type === "progress") onProgress?.(answer.progress);
+          else if (answer.type === "outcome") resolve(answer.outcome);
+          else reject(new Error(answer.message));
+        } catch (error) {
+          reject(error);
+        }
       };
       const abort = () => reject(signal?.reason);
       signal?.addEventListener("abort", abort);
-      start(take, reject).then((thread) => {
-        stop = () => {
-          signal?.removeEventListener("abort", abort);
-          thread.stop();
-        };
-        if (signal?.aborted) stop();
-        else thread.post({ scenario, ...given });
-      }, reject);
+      start(take, reject)
+        .then((thread) => {
+          stop = () => {
+            signal?.removeEventListener("abort", abort);
+            thread.stop();
+          };
+          if (signal?.aborted) stop();
+          else thread.post(request);
+        })
+        .catch(reject);
     });
   } finally {
     stop();

@@ -1,13 +1,9 @@
 /** The worker of `run`. It advances a simulation in slices, so that rows reach the page while the run goes on. */
 
-import { load, type Outcome, type Progress, type RunOptions, Simulation, type Table } from "./index.js";
-
-export type Request = { scenario: string } & Omit<RunOptions, "onProgress" | "signal">;
-
-export type Answer =
-  | { type: "progress"; progress: Progress }
-  | { type: "outcome"; outcome: Outcome }
-  | { type: "error"; message: string };
+import type { Table } from "./index.js";
+import { isNode, load } from "./load.js";
+import { describe, Simulation } from "./narrows_web.js";
+import type { Answer, Request } from "./protocol.js";
 
 /** Tables that grow during a run. */
 const GROWING = ["flows", "flow_samples", "link_samples", "events", "traces"];
@@ -22,6 +18,7 @@ type Post = (answer: Answer, buffers: ArrayBuffer[]) => void;
 async function simulate(request: Request, post: Post): Promise<void> {
   await load();
   const { scenario, point = 0, seed, watched, speed, tables = DEFAULT_TABLES } = request;
+  check(request);
   const simulation = new Simulation(scenario, point, seed, watched);
   const began = performance.now();
   const taken = new Map<string, number>();
@@ -39,10 +36,31 @@ async function simulate(request: Request, post: Post): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, speed === undefined ? 0 : SLICE_MS));
   }
   const found = Object.fromEntries(tables.map((name) => [name, simulation.rows(name, 0)]));
+  const unknown = tables.find((name) => Object.keys(found[name] ?? {}).length === 0);
+  if (unknown !== undefined)
+    throw new Error(`tables: found ${unknown}, expected names of tables of the results`);
   const packets = watched === undefined ? null : simulation.packets();
   const outcome = { tables: found, packets, events: simulation.events };
   post({ type: "outcome", outcome }, buffersOf([...Object.values(found), ...(packets ? [packets] : [])]));
   simulation.free();
+}
+
+/** Throws if a number of the request is not a number of this scenario. */
+function check({ scenario, point, seed, watched, speed }: Request): void {
+  const { network, points } = JSON.parse(describe(scenario, 0)) as {
+    network: { links: unknown[] };
+    points: unknown[];
+  };
+  expectWhole("point", point, Math.max(points.length, 1) - 1);
+  expectWhole("seed", seed, Number.MAX_SAFE_INTEGER);
+  expectWhole("watched", watched, network.links.length - 1);
+  if (speed !== undefined && !(speed > 0))
+    throw new Error(`speed: found ${speed}, expected a number above 0`);
+}
+
+function expectWhole(key: string, value: number | undefined, most: number): void {
+  if (value === undefined || (Number.isInteger(value) && value >= 0 && value <= most)) return;
+  throw new Error(`${key}: found ${value}, expected a whole number from 0 to ${most}`);
 }
 
 /** The rows that were not reported yet. */
@@ -72,7 +90,7 @@ function answer(request: Request, post: Post): void {
   });
 }
 
-if (typeof process !== "undefined" && process.versions?.node !== undefined) {
+if (isNode) {
   const { parentPort } = await import("node:worker_threads");
   parentPort?.on("message", (request: Request) =>
     answer(request, (reply, buffers) => parentPort.postMessage(reply, buffers)),

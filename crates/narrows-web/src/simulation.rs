@@ -13,6 +13,9 @@ use crate::describe::choose;
 use crate::packets::{Row, Rows, Watch};
 use crate::thrown;
 
+/// JavaScript's numbers are exact up to this one (`Number.MAX_SAFE_INTEGER`).
+const MOST_SEED: f64 = 9_007_199_254_740_991.0;
+
 /// A run; `None` after its end.
 struct Slot<'p>(Option<Running<'p>>);
 
@@ -56,7 +59,15 @@ impl Simulation {
     ) -> Result<Simulation, JsError> {
         let chosen = choose(toml, point).map_err(thrown)?;
         let mut plan = chosen.survey.plan;
-        plan.seed = seed.map_or(chosen.seeds[0], |seed| seed as u64);
+        plan.seed = match seed {
+            None => chosen.seeds[0],
+            Some(seed) if seed >= 0.0 && seed.fract() == 0.0 && seed <= MOST_SEED => seed as u64,
+            Some(seed) => {
+                return Err(JsError::new(&format!(
+                    "seed: found {seed}, expected a whole number from 0 to {MOST_SEED}"
+                )));
+            }
+        };
         // Captures write files, which a page does not have.
         plan.capture = None;
         let mut plan = Run::new(&plan).with_times().map_err(thrown)?.into_owned();
@@ -91,9 +102,11 @@ impl Simulation {
     }
 
     /// Simulates until a time in seconds, or until the end of the run. Returns whether the run is complete.
+    ///
+    /// The time is rounded to nanoseconds, so that steps of 0.1 s reach 0.8 s, although 0.7 + 0.1 is less.
     pub fn advance(&mut self, until: f64) -> bool {
         let Some(active) = &mut self.active else { return true };
-        let until = Time::from_nanos((until.max(0.0) * 1e9) as u64);
+        let until = Time::from_nanos((until.max(0.0) * 1e9).round() as u64);
         let reached = active.with_dependent_mut(|_, slot| {
             let running = slot.0.as_mut()?;
             running.advance(until);
