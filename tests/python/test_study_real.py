@@ -15,7 +15,7 @@ from narrows.report import build, write
 from narrows.report.real import side_by_side
 from narrows.scenario.load import expand
 from narrows.studies import Verdict, find_study, judge, load_study
-from narrows.studies.load import read_scenario, scenario_text
+from narrows.studies.load import known_studies, read_scenario, scenario_text
 from narrows.studies.model import Expect, OnKernel, Side
 from narrows.studies.real import OVERHEAD_S, minutes, omit, plan, run_on_both
 from narrows.studies.runner import Outcome
@@ -140,6 +140,18 @@ def test_an_experiment_sets_keys_only_for_real_stacks() -> None:
         ScenarioError, match=r"study\.toml: experiments\.D1\.kernel\.set: links\.nope\.rate: found"
     ):
         plan(draft, wrong, True, Fake())
+
+
+@pytest.mark.parametrize("name", known_studies())
+def test_every_experiment_of_the_library_has_a_form_for_real_stacks(name: str) -> None:
+    """A key that an experiment omits by name stopped a study before its first run."""
+    study = load_study(find_study(name))
+    for experiment in study.experiments:
+        if not experiment.scenario:
+            continue  # computed, not simulated
+        for quick in (False, True):
+            pair = plan(study, experiment, quick, Fake())
+            assert pair.real is not None or pair.left_out, experiment.id
 
 
 def test_cases_that_the_kernel_refuses_are_left_out_with_the_reason(tmp_path: Path) -> None:
