@@ -190,7 +190,7 @@ web: $(VENV)/ready ## Build the playground, the simulator as a web page, and the
 
 web-test: setup web ## Test the playground: types, style, unit tests, equal results, the page in a browser, and the package
 	$(BIN)/python tools/web.py --check
-	$(BIN)/pytest tests/python/test_web_engine.py tests/python/test_web_package.py tests/python/test_playground.py tests/python/test_play.py
+	$(BIN)/pytest tests/python/test_web_engine.py tests/python/test_web_package.py tests/python/test_playground.py tests/python/test_playground_controls.py tests/python/test_play.py
 
 crates: ## Package the crates as for crates.io, and build them; build the documentation of the libraries
 	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked --quiet --all-features -p narrows-control -p narrows-plan -p narrows-scenario -p narrows-sim

@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
 LOGS = ROOT / "target" / "release-logs"
 SUMS = "SHA256SUMS"
-VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+VERSION = web.WORKSPACE["version"]
 CRATES = tuple(
     sorted(
         path.parent.name

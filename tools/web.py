@@ -45,12 +45,16 @@ def page() -> Path:
     return built() / "web" / PACKAGED.name
 
 
-def call(*command: str | Path, folder: Path = ROOT, environment: dict[str, str] | None = None) -> None:
-    """Run a program. Its output goes to the terminal."""
+def call(
+    *command: str | Path, folder: Path = ROOT, environment: dict[str, str] | None = None, quiet: bool = False
+) -> None:
+    """Run a program. Its output goes to the terminal; with `quiet`, only errors do."""
     environment = environment or dict(os.environ)
     if shutil.which(str(command[0]), path=environment.get("PATH")) is None:
         raise Unavailable(f"{command[0]} not found")
-    subprocess.run([str(word) for word in command], cwd=folder, env=environment, check=True)
+    words = [str(word) for word in command]
+    output = subprocess.DEVNULL if quiet else None
+    subprocess.run(words, cwd=folder, env=environment, check=True, stdout=output)
 
 
 def has_node(path: str) -> bool:
@@ -94,9 +98,14 @@ def engine() -> Path:
     if shutil.which("rustup") is not None:
         call("rustup", "--quiet", "target", "add", TARGET)
     # The unrolled form of SHA-512 would make the page 3 kB larger.
-    variable = f"CARGO_TARGET_{TARGET.replace('-', '_').upper()}_RUSTFLAGS"
+    flags = subprocess.run(
+        [ROOT / "packaging" / "rustflags.sh", "--cfg", 'sha2_backend_soft="compact"'],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
     command = ["cargo", "build", "--locked", "--quiet", "-p", "narrows-web", "--target", TARGET]
-    environment = {**os.environ, variable: '--cfg sha2_backend_soft="compact"'}
+    environment = {**os.environ, "CARGO_ENCODED_RUSTFLAGS": flags}
     call(*command, "--profile", "web", environment=environment)
     folder = built() / "web" / "engine"
     bind(folder, "script")
@@ -128,14 +137,12 @@ def build_package(environment: dict[str, str]) -> None:
     (folder / "package.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
     types = ("--typeRoots", WEB / "node_modules" / "@types", "--types", "node")
     call(WEB / "node_modules" / ".bin" / "tsc", "-p", folder, *types, environment=environment)
-    pack = ("npm", "pack", "--silent", "--json", "--pack-destination", folder.parent)
-    subprocess.run(
-        [str(word) for word in pack], cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL
-    )
+    pack = ("npm", "pack", "--silent", "--pack-destination", folder.parent)
+    call(*pack, folder=folder, environment=environment, quiet=True)
 
 
 def build() -> Path:
-    """Build the engine and the page, and return the page's file."""
+    """Build the engine, the page and the package for npm, and return the page's file."""
     environment = with_node()
     folder = engine()
     npm_ci(environment)

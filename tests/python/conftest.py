@@ -6,11 +6,15 @@ import json
 import os
 import signal
 import threading
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import numpy as np
 import pytest
+from narrows import playground
 from narrows.cli import main as cli
 from narrows.errors import ScenarioError
 
@@ -38,6 +42,35 @@ def agent_binary():
             pytest.fail(f"NARROWS_REQUIRE_KERNEL=1, but {line}")
         pytest.skip(line)
     return binary
+
+
+@pytest.fixture(scope="session")
+def built() -> Path:
+    """The page of the playground that `make web` builds."""
+    path = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "web" / playground.PAGE.name
+    if not path.exists():
+        message = f"found no {path}: make web; the playground was not tested"
+        warnings.warn(message, stacklevel=2)
+        pytest.skip(message)
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium. Skips the test without it."""
+    from test_browser import chromium
+
+    path = chromium()
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        if os.environ.get("NARROWS_REQUIRE_BROWSER") == "1":
+            raise
+        pytest.skip("playwright is not installed; the page was not tested")
+    with sync_playwright() as playwright:
+        instance = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield instance
+        instance.close()
 
 
 class FakeBackend:

@@ -85,21 +85,6 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    path = chromium()
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        if os.environ.get("NARROWS_REQUIRE_BROWSER") == "1":
-            raise
-        pytest.skip("playwright is not installed; the report was not tested")
-    with sync_playwright() as playwright:
-        instance = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield instance
-        instance.close()
-
-
 THEMES = pytest.mark.parametrize(("width", "theme"), [(1360, "light"), (1360, "dark"), (390, "light")])
 
 

@@ -22,7 +22,8 @@ from narrows import playground
 from narrows.cli import play as work
 from narrows.playground.text import scenario_text
 from narrows.scenario.load import load, loads
-from test_playground import DONE, PRESETS, TEXT, TWO_FLOWS, browser, built, goodputs  # noqa: F401 (fixtures)
+from playground_lab import DONE, TEXT, TWO_FLOWS, goodputs
+from test_playground import PRESETS
 
 ROOT = Path(__file__).parents[2]
 
@@ -263,7 +264,7 @@ def test_the_limits_of_the_page_are_documented():
         assert line in section
 
 
-def test_the_page_opens_with_the_scenario(narrows, browser: Any, built, monkeypatch, scenario):  # noqa: F811
+def test_the_page_opens_with_the_scenario(narrows, browser: Any, built, monkeypatch, scenario):
     monkeypatch.setattr(playground, "PAGE", built)
     _, out, _ = narrows("play", scenario, "--no-browser")
     page = browser.new_page()

@@ -60,6 +60,13 @@ def test_the_page_is_built_into_the_package(web):
     assert web.page().name == playground.PAGE.name
 
 
+def test_the_engine_holds_no_path_of_the_build_machine(engine):
+    module = (engine[0] / "narrows_web_bg.wasm").read_bytes()
+    assert b"cargo/registry" in module, "the places of panics are named"
+    for place in (ROOT, Path.home()):
+        assert str(place).encode() not in module
+
+
 def test_there_are_ten_presets():
     assert len(PRESETS) >= 10
 

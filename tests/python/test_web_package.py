@@ -17,7 +17,6 @@ from typing import Any
 import narrows
 import pytest
 from narrows.scenario.load import loads
-from test_browser import chromium
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "web/npm/README.md").read_text(encoding="utf-8")
@@ -211,25 +210,23 @@ def bundle(project: tuple[Path, dict[str, str]]) -> None:
 
 
 @pytest.mark.parametrize("module", ["node_modules/narrows-web/index.js", "out/page.js"])
-def test_it_works_in_a_browser(project: tuple[Path, dict[str, str]], address: str, module: str) -> None:
-    path = chromium()
+def test_it_works_in_a_browser(
+    browser: Any, project: tuple[Path, dict[str, str]], address: str, module: str
+) -> None:
     bundle(project)
-    sync_api = pytest.importorskip("playwright.sync_api")
     (project[0] / "index.html").write_text("<!doctype html><title>test</title>", encoding="utf-8")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.goto(f"{address}/index.html")
-        goodput = page.evaluate(
-            """async ([scenario, module]) => {
-                const { load, run, Simulation } = await import(module);
-                const { tables } = await run(scenario);
-                await load();
-                const simulation = new Simulation(scenario, 0);
-                simulation.advance(Infinity);
-                return [[...tables.flows.goodput_bps], [...simulation.rows("flows", 0).goodput_bps]];
-            }""",
-            [SCENARIO, f"/{module}"],
-        )
-        browser.close()
+    page = browser.new_page()
+    page.goto(f"{address}/index.html")
+    goodput = page.evaluate(
+        """async ([scenario, module]) => {
+            const { load, run, Simulation } = await import(module);
+            const { tables } = await run(scenario);
+            await load();
+            const simulation = new Simulation(scenario, 0);
+            simulation.advance(Infinity);
+            return [[...tables.flows.goodput_bps], [...simulation.rows("flows", 0).goodput_bps]];
+        }""",
+        [SCENARIO, f"/{module}"],
+    )
+    page.close()
     assert goodput == [native(), native()]

@@ -2,12 +2,13 @@
 
 import { isNode } from "./load.js";
 import type { Answer, Request } from "./protocol.js";
+import type { Columns } from "./rows.js";
 
 export { load } from "./load.js";
 export { add, catalogue, describe, remove, Simulation, set, version } from "./narrows_web.js";
 
 /** Columns of equal length. The documentation of Narrows has their meanings and units (reference, results). */
-export type Table = Record<string, Float64Array | string[]>;
+export type Table = Columns;
 
 /** The state of a run that goes on. */
 export interface Progress {

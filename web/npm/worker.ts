@@ -1,9 +1,9 @@
 /** The worker of `run`. It advances a simulation in slices, so that rows reach the page while the run goes on. */
 
-import type { Table } from "./index.js";
 import { isNode, load } from "./load.js";
 import { describe, Simulation } from "./narrows_web.js";
 import type { Answer, Request } from "./protocol.js";
+import { buffersOf, newRows } from "./rows.js";
 
 /** Tables that grow during a run. */
 const GROWING = ["flows", "flow_samples", "link_samples", "events", "traces"];
@@ -21,7 +21,7 @@ async function simulate(request: Request, post: Post): Promise<void> {
   check(request);
   const simulation = new Simulation(scenario, point, seed, watched);
   const began = performance.now();
-  const taken = new Map<string, number>();
+  const taken: Record<string, number> = {};
   for (let isComplete = false; !isComplete; ) {
     const end = performance.now() + SLICE_MS;
     while (!isComplete && performance.now() < end) {
@@ -31,7 +31,7 @@ async function simulate(request: Request, post: Post): Promise<void> {
       isComplete = simulation.advance(Math.min(next, latest));
     }
     const { now, duration, events } = simulation;
-    const rows = news(simulation, taken);
+    const rows = newRows(simulation, GROWING, taken);
     post({ type: "progress", progress: { now, duration, events, rows } }, buffersOf(Object.values(rows)));
     await new Promise((resolve) => setTimeout(resolve, speed === undefined ? 0 : SLICE_MS));
   }
@@ -45,14 +45,13 @@ async function simulate(request: Request, post: Post): Promise<void> {
   simulation.free();
 }
 
-/** Throws if a number of the request is not a number of this scenario. */
-function check({ scenario, point, seed, watched, speed }: Request): void {
+/** Throws if the scenario has no such point or link, or if the speed is wrong. `Simulation` checks the seed. */
+function check({ scenario, point, watched, speed }: Request): void {
   const { network, points } = JSON.parse(describe(scenario, 0)) as {
     network: { links: unknown[] };
     points: unknown[];
   };
   expectWhole("point", point, Math.max(points.length, 1) - 1);
-  expectWhole("seed", seed, Number.MAX_SAFE_INTEGER);
   expectWhole("watched", watched, network.links.length - 1);
   if (speed !== undefined && !(speed > 0))
     throw new Error(`speed: found ${speed}, expected a number above 0`);
@@ -61,27 +60,6 @@ function check({ scenario, point, seed, watched, speed }: Request): void {
 function expectWhole(key: string, value: number | undefined, most: number): void {
   if (value === undefined || (Number.isInteger(value) && value >= 0 && value <= most)) return;
   throw new Error(`${key}: found ${value}, expected a whole number from 0 to ${most}`);
-}
-
-/** The rows that were not reported yet. */
-function news(simulation: Simulation, taken: Map<string, number>): Record<string, Table> {
-  const rows: Record<string, Table> = {};
-  for (const name of GROWING) {
-    const from = taken.get(name) ?? 0;
-    const table = simulation.rows(name, from);
-    const count = Object.values(table)[0]?.length ?? 0;
-    if (count === 0) continue;
-    taken.set(name, from + count);
-    rows[name] = table;
-  }
-  return rows;
-}
-
-function buffersOf(tables: Table[]): ArrayBuffer[] {
-  return tables
-    .flatMap((table) => Object.values(table))
-    .filter((column) => column instanceof Float64Array)
-    .map((column) => column.buffer as ArrayBuffer);
 }
 
 function answer(request: Request, post: Post): void {

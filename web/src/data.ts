@@ -130,16 +130,28 @@ export class RunData {
     return index >= 0 ? index : (startOrder(this.network)[flow] ?? 0);
   }
 
+  /** The samples in a seed of a flow of the first seed. */
+  seriesIn(seed: SeedData, flow: number): Series | undefined {
+    const number = this.numberIn(seed, flow);
+    return number === undefined ? undefined : seed.flows.get(number);
+  }
+
+  /** The results in a seed of a flow of the first seed. */
+  rowIn(seed: SeedData, flow: number): FlowRow | undefined {
+    const number = this.numberIn(seed, flow);
+    return number === undefined ? undefined : seed.flowRows.get(number);
+  }
+
   /**
-   * The number in another seed of a flow of the first seed, or `null` if the other seed does not (yet) have this flow.
+   * The number in a seed of a flow of the first seed, if the seed has this flow (already).
    *
    * The simulator numbers flows in the order of their starts. If starts are random, the same flow has another number in
    * another seed.
    */
-  numberIn(seed: SeedData, flow: number): number | null {
+  private numberIn(seed: SeedData, flow: number): number | undefined {
     if (seed === this.first) return flow;
     const name = this.first.names.get(flow)?.name;
-    return name === undefined ? null : (seed.numbers.get(name) ?? null);
+    return name === undefined ? undefined : seed.numbers.get(name);
   }
 }
 

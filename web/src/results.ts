@@ -40,12 +40,12 @@ export function resultRows(run: RunData, most = MOST_ROWS): ResultRow[] {
       const over = (final: (row: FlowRow) => number, live: (seed: SeedData) => number) =>
         figureOf(
           seeds.map((seed) => {
-            const row = seed.flowRows.get(run.numberIn(seed, flow) ?? Number.NaN);
+            const row = run.rowIn(seed, flow);
             return row ? final(row) : live(seed);
           }),
         );
-      const seriesIn = (seed: SeedData) => seed.flows.get(run.numberIn(seed, flow) ?? Number.NaN);
-      const last = (seed: SeedData, column: string) => seriesIn(seed)?.[column]?.at(-1) ?? Number.NaN;
+      const last = (seed: SeedData, column: string) =>
+        run.seriesIn(seed, flow)?.[column]?.at(-1) ?? Number.NaN;
       return {
         flow,
         name: flowName(run, flow),
@@ -53,7 +53,7 @@ export function resultRows(run: RunData, most = MOST_ROWS): ResultRow[] {
         group,
         goodput: over(
           (row) => row.goodput_bps * 1e-6,
-          (seed) => mean(seriesIn(seed)?.goodput_bps) * 1e-6,
+          (seed) => mean(run.seriesIn(seed, flow)?.goodput_bps) * 1e-6,
         ),
         rtt: over(
           (row) => row.rtt_mean_s * 1e3,

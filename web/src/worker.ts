@@ -5,6 +5,7 @@
  * replaces a run at once.
  */
 
+import { buffersOf, newRows } from "../npm/rows";
 import { decodeLzma } from "./lzma";
 import type { CallName, Columns, Progress, Reply, Request, RunRequest } from "./protocol";
 
@@ -181,16 +182,8 @@ function stop(): void {
 }
 
 function send(current: Active, complete: boolean): void {
-  const tables: Record<string, Columns> = {};
-  for (const name of complete ? [...LIVE, ...FINAL] : LIVE) {
-    const from = current.taken[name] ?? 0;
-    const columns = current.simulation.rows(name, from);
-    const rows = Object.values(columns)[0]?.length ?? 0;
-    if (rows === 0) continue;
-    current.taken[name] = from + rows;
-    current.samples += rows;
-    tables[name] = columns;
-  }
+  const tables = newRows(current.simulation, complete ? [...LIVE, ...FINAL] : LIVE, current.taken);
+  for (const columns of Object.values(tables)) current.samples += Object.values(columns)[0]?.length ?? 0;
   const started = current.simulation.live_flows(current.knownFlows);
   for (const number of (started.flow ?? []) as Float64Array) {
     current.knownFlows = Math.max(current.knownFlows, number + 1);
@@ -216,10 +209,7 @@ function send(current: Active, complete: boolean): void {
     packets,
     packetsAreCut: current.packetRows >= MOST_PACKET_ROWS,
   };
-  const buffers = [...Object.values(tables), started, ...(packets ? [packets] : [])]
-    .flatMap((columns) => Object.values(columns))
-    .filter((column) => column instanceof Float64Array)
-    .map((column) => column.buffer as ArrayBuffer);
+  const buffers = buffersOf([...Object.values(tables), started, ...(packets ? [packets] : [])]);
   self.postMessage(message, buffers);
 }
 

@@ -278,7 +278,7 @@ def _possible(data: dict[str, Any], source: str, backend: Backend) -> tuple[Scen
 def omit(data: dict[str, Any], key: str) -> None:
     """Remove a dotted key from a scenario's tables, in place.
 
-    Each part of the key is the name of a table, or the index or the name of an entry of a list.
+    Each part of the key is the name of a table or an index in a list.
 
     Raises:
         NarrowsError: if the key does not exist.
@@ -287,17 +287,10 @@ def omit(data: dict[str, Any], key: str) -> None:
     place: Any = data
     try:
         for part in parts:
-            place = _entry(place, part) if isinstance(place, list) else place[part]
+            place = place[int(part)] if isinstance(place, list) else place[part]
         del place[last]
-    except (KeyError, IndexError, StopIteration, TypeError):
+    except (KeyError, IndexError, ValueError, TypeError):
         raise NarrowsError(f"found no {key!r} in the scenario, expected one to omit") from None
-
-
-def _entry(entries: list[Any], part: str) -> Any:
-    """The entry of this index or name."""
-    return (
-        entries[int(part)] if part.isdigit() else next(item for item in entries if item.get("name") == part)
-    )
 
 
 def sentence(text: str) -> str:

@@ -57,9 +57,7 @@ export function flowName(run: RunData, flow: number): string {
 }
 
 function flowLine(metric: Metric, run: RunData, flow: number, isGhost: boolean): Line {
-  const all = run.seeds
-    .map((seed) => seed.flows.get(run.numberIn(seed, flow) ?? Number.NaN))
-    .filter((series) => series !== undefined);
+  const all = run.seeds.map((seed) => run.seriesIn(seed, flow)).filter((series) => series !== undefined);
   const index = colourIndex(run.network, run.groupOf(flow));
   return {
     label: flowName(run, flow),

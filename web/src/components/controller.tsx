@@ -83,7 +83,7 @@ export function ControllerFigure({ current }: { current: RunData }) {
               {phase.name}
             </span>
           )}
-          {[...window.filter((line) => key !== "w_max" || line.label !== "W_max"), ...shown].map((line) => (
+          {[...window.filter((line) => !line.isReference), ...shown].map((line) => (
             <span key={line.label}>
               {line.label} <b>{figure(valueAt(line, time))}</b>
             </span>
@@ -146,7 +146,16 @@ function windowLines(current: RunData, flow: number, own: string, variables: Map
         x: curve.x,
         y: curve.y.map((w) => (w > most ? Number.NaN : w)),
       },
-      { ...PLAIN, label: "W_max", colour: grey, width: 1, dash: [1, 3], x: curve.x, y: curve.most },
+      {
+        ...PLAIN,
+        label: "W_max",
+        isReference: true,
+        colour: grey,
+        width: 1,
+        dash: [1, 3],
+        x: curve.x,
+        y: curve.most,
+      },
     );
   }
   return lines;

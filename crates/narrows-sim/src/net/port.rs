@@ -80,9 +80,9 @@ pub(crate) mod watch {
 pub(crate) struct Port {
     /// The packets in flight, in order of arrival: (arrival time, packet).
     flight: Ring<(Time, u32)>,
-    /// `Packet::hop` of the first packet in flight. The port copies it from the packet as soon as the packet is the first
-    /// in flight. This access loads the packet into the cache, so the processor does not wait for the packet when it
-    /// arrives.
+    /// `Packet::hop` of the first packet in flight. The port copies it from the packet as soon as the packet is the
+    /// first in flight. This access loads the packet into the cache, so the processor does not wait for the packet when
+    /// it arrives.
     first_hop: u32,
     /// Index of the switch whose rate controller controls this port.
     pub(crate) switch: Option<u32>,

@@ -375,21 +375,22 @@ impl LossRecovery {
 
     /// Sets the timer after an ACK with progress (Linux `tcp_set_xmit_timer`).
     pub(super) fn arm(&mut self, now: Time, flight: &Flight) {
-        self.set_timer(now, flight, Some(now + flight.rtt.rto()));
+        self.set_timer(now, flight, now + flight.rtt.rto());
     }
 
-    /// Sets the timer after the transmission of new data, unless a timer for retransmissions runs already (Linux
-    /// `tcp_event_new_data_sent`). A probe is sent no later than the timeout of the first segment.
+    /// Sets the timer after a transmission. A probe is sent no later than the timeout of the first segment, unless this
+    /// time has passed. If the state does not permit a probe, a retransmission timer that runs already does not change
+    /// (Linux `tcp_event_new_data_sent`, `tcp_write_xmit`).
     pub(super) fn arm_after_transmission(&mut self, now: Time, flight: &Flight) {
         if self.timer == Timer::Off || self.has_pending_probe() || self.may_probe(flight) {
-            let since_first = flight.board.get(flight.board.una).map(|first| first.sent + flight.rtt.rto());
-            self.set_timer(now, flight, since_first.filter(|&at| at > now));
+            let latest = timeout_of_first(flight).filter(|&at| at > now);
+            self.set_timer(now, flight, latest.unwrap_or(Time::NEVER));
         }
     }
 
-    /// Sets the timer for a probe, which is sent at `latest` at the latest, or for a retransmission if the state does
-    /// not permit a probe (Linux `tcp_schedule_loss_probe`).
-    fn set_timer(&mut self, now: Time, flight: &Flight, latest: Option<Time>) {
+    /// Sets the timer for a probe, which is sent at `latest` at the latest. If the state does not permit a probe, sets
+    /// the timer for a retransmission (Linux `tcp_schedule_loss_probe`).
+    fn set_timer(&mut self, now: Time, flight: &Flight, latest: Time) {
         let out = flight.board.packets_out();
         if let Timer::Reordering(at) = self.timer
             && at > now
@@ -402,7 +403,7 @@ impl LossRecovery {
         } else if self.may_probe(flight) {
             let mut wait = flight.rtt.srtt.scale(2, 1);
             wait += if out == 1 { PROBE_DELAYED_ACK } else { SLACK };
-            self.timer = Timer::Probe((now + wait).min(latest.unwrap_or(Time::NEVER)));
+            self.timer = Timer::Probe((now + wait).min(latest));
         } else if self.has_pending_probe() {
             self.arm_since_first(now, flight);
         } else {
@@ -421,8 +422,14 @@ impl LossRecovery {
     /// Sets the retransmission timer. The timeout begins at the last transmission of the first unacknowledged segment.
     /// Called after the timer of RACK or of a probe has expired, or was replaced (Linux `tcp_rearm_rto`).
     pub(super) fn arm_since_first(&mut self, now: Time, flight: &Flight) {
-        if let Some(first) = flight.board.get(flight.board.una) {
-            self.timer = Timer::Retransmit((first.sent + flight.rtt.rto()).max(now + MIN_WAIT));
+        if let Some(timeout) = timeout_of_first(flight) {
+            self.timer = Timer::Retransmit(timeout.max(now + MIN_WAIT));
         }
     }
+}
+
+/// Returns the time at which the first unacknowledged segment times out, counted from its last transmission (Linux
+/// `tcp_rto_delta_us`). `None` if no segment is unacknowledged.
+fn timeout_of_first(flight: &Flight) -> Option<Time> {
+    flight.board.get(flight.board.una).map(|first| first.sent + flight.rtt.rto())
 }

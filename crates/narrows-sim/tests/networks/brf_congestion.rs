@@ -26,8 +26,8 @@ fn throughput(r: &narrows_sim::Results, from: f64, to: f64) -> f64 {
     mean(&samples(r, "link_samples", "link", 0, "throughput_bps", from, to)) / 1e6
 }
 
-/// A link loses three quarters of its rate. During the next RTT, data still arrives at the old rate and fills the queue. BRF
-/// treats this as a standing queue, and reduces rates by the factor theta1.
+/// A link loses three quarters of its rate. During the next RTT, data still arrives at the old rate and fills the queue.
+/// BRF treats this as a standing queue, and reduces rates by the factor theta1.
 #[test]
 fn brf_70_to_80_a_standing_queue_is_drained_and_the_rate_recovers() {
     let r = varying(&[(0, 100), (2_000, 25)], true, 4).run();

@@ -207,10 +207,10 @@ fn pacec_and_rcp_reach_max_min_rates() {
     }
 }
 
-/// XCP and BDR leave capacity unused if another port limits some of the flows. An XCP port
-/// redistributes up to a tenth of its traffic. These flows also get a part of it, although they cannot use it (Low, Andrew
-/// and Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM 2005). A BDR port divides its capacity by the
-/// number of all flows, including these.
+/// XCP and BDR leave capacity unused if another port limits some of the flows. An XCP port redistributes
+/// up to a tenth of its traffic. These flows also get a part of it, although they cannot use it (Low, Andrew and
+/// Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM 2005). A BDR port divides its capacity by the number
+/// of all flows, including these.
 #[test]
 fn xcp_and_bdr_only_come_close_to_max_min_rates() {
     for (kind, mean, least, most) in [("xcp", 0.02..0.08, -0.4, 0.25), ("bdr", 0.05..0.15, -0.5, 0.02)] {
