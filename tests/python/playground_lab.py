@@ -52,10 +52,13 @@ def opened(
 
 def write(page: Any, toml: str) -> None:
     """Types a scenario and waits for the end of its run."""
+    earlier = page.get_attribute("#progress", "data-run")
+    is_new = page.input_value("#toml") != toml
     page.fill("#toml", toml)
-    page.wait_for_function("location.hash.length > 3")
-    page.wait_for_timeout(400)  # the page waits until the author stops typing
+    if is_new:
+        page.wait_for_selector(f"#progress:not([data-run='{earlier}'])")
     page.wait_for_selector(DONE, timeout=60_000)
+    page.wait_for_function("location.hash.length > 3")
 
 
 def goodputs(page: Any) -> dict[str, float]:

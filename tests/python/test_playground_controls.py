@@ -221,6 +221,17 @@ def test_an_experiment_of_the_course_opens_from_the_head(browser: Any, built: Pa
         page.wait_for_function("document.querySelector('#course').value === '-1'")
 
 
+def test_the_pointer_reads_values_of_all_figures(browser: Any, built: Path) -> None:
+    with opened(browser, built) as page:
+        readouts = "[...document.querySelectorAll('.readout')].map(readout => readout.textContent)"
+        at_the_end = page.evaluate(readouts)
+        page.hover("#figure-goodput .u-over")
+        page.wait_for_selector("#figure-goodput .at")
+        under_the_pointer = page.evaluate(readouts)
+        assert page.inner_text("#figure-goodput .at") == "at 10 s", "the middle of 20 s"
+        assert all(one != other for one, other in zip(at_the_end, under_the_pointer, strict=True))
+
+
 def test_a_zoom_ends_with_its_run(browser: Any, built: Path) -> None:
     """A zoom of a longer run showed empty figures, and slow motion began at a time after the end."""
     with opened(browser, built) as page:

@@ -178,8 +178,8 @@ function options(latest: { current: Props }, width: number): uPlot.Options {
           plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
         },
       ],
-      drawClear: [(plot) => latest.current.behind?.(plot)],
-      draw: [(plot) => drawTicks(plot, latest.current)],
+      // Lines are drawn over the ticks: where ticks are dense, they would hide a small window.
+      drawClear: [(plot) => latest.current.behind?.(plot), (plot) => drawTicks(plot, latest.current)],
     },
   };
 }
@@ -188,7 +188,7 @@ function drawTicks(plot: uPlot, { ticks = [], until }: Props): void {
   const { ctx, bbox } = plot;
   const ratio = devicePixelRatio;
   ticks.forEach(({ x, colour }, row) => {
-    ctx.fillStyle = colour;
+    ctx.fillStyle = translucent(colour, 0.5);
     const bottom = bbox.top + bbox.height - row * 7 * ratio;
     for (const t of x) {
       if (t > until + 1e-9) break;

@@ -80,6 +80,7 @@ export function Playbar() {
         role="status"
         data-complete={current?.complete ?? false}
         data-point={current?.point}
+        data-run={current?.id}
       >
         {current === null
           ? ""
