@@ -48,7 +48,7 @@ def congestion_parameters() -> str:
         own = [p for p in row.parameters.values() if p.name not in shared]
         if like is not row:
             absent = [f"`{name}`" for name in like.parameters if name not in row.parameters]
-            less = f" except {', '.join(absent)}" if absent else ""
+            less = f" (except {', '.join(absent)})" if absent else ""
             parts.append(f"The parameters of `{like.name}`{less}{', and these:' if own else '.'}\n")
         if own:
             rows = [

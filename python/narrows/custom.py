@@ -217,7 +217,7 @@ def _import(path: str, text: str) -> _Imported:
 def _take_neighbours(known: set[str], folder: Path) -> list[str]:
     """Remove the folder's newly imported modules from `sys.modules`, and return their texts.
 
-    If they stayed there, a file in another folder that imports the same names would get these modules, and a
+    If the modules stayed there, a file in another folder that imports the same names would get them. Also, a
     changed file would not be read again.
     """
 

@@ -20,8 +20,9 @@ class RateController:
     name: str
     summary: str
     on_switches: Sequence[Mapping[str, Value]]
-    """The alternative parameters with which real switches can use this rate controller. Empty if real
-    switches do not support it. With the first alternative, switches write rates into ACKs."""
+    """Alternative sets of parameters. Real switches support this rate controller only with one of these sets.
+    With the first set, switches write rates into ACKs. Empty if real switches do not support this rate
+    controller."""
     parameters: Mapping[str, Parameter]
     literal: Mapping[str, Value]
     """The defaults that ``mode = "literal"`` changes, with their values in this mode (in base units)."""
@@ -37,5 +38,5 @@ def catalogue() -> Mapping[str, RateController]:
 
 
 def on_switches() -> dict[str, Sequence[Mapping[str, Value]]]:
-    """The rate controllers that real switches support, and the alternative parameters that work there."""
+    """The rate controllers that real switches support, each with its alternative sets of parameters."""
     return {row.name: row.on_switches for row in catalogue().values() if row.on_switches}

@@ -38,7 +38,10 @@ _HELD_OUT = 5
 
 @dataclass(frozen=True)
 class Training:
-    """A trained model, and its test on records that were not used for training."""
+    """A model that was trained with all records, and the test of a second model.
+
+    The second model was trained without the held-out records, and tested with them.
+    """
 
     model: dict[str, Any]
     """The contents of the model's file."""

@@ -351,7 +351,7 @@ def test_flows_of_only_one_side_are_a_change(narrows, backend, tmp_path):
         (("base", "base", "--out", "x.pdf"), "--out: found 'x.pdf', expected a name that ends with .html"),
         (
             ("base", "base", "--seeds", "3"),
-            "--seeds: found no --scenario, expected one: this option is about runs",
+            "--seeds: found no --scenario, expected one, because this option applies only to runs",
         ),
     ],
 )

@@ -301,7 +301,7 @@ def test_with_one_seed_no_controller_is_first_or_more_harmful():
 
 def test_help_names_the_controllers_that_are_left_out(narrows):
     help_text = " ".join(narrows("matrix", "--help")[1].replace("│", " ").split())
-    assert "except presets; those that react to ECN marks only with --mark" in help_text
+    assert "Without --mark, the default also omits controllers that react to ECN marks." in help_text
 
 
 def test_the_summary_averages_defined_values():

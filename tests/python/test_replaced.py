@@ -30,7 +30,7 @@ def test_the_sweeps_and_the_claims_name_the_new_algorithm() -> None:
 
 
 def test_a_study_with_cases_is_refused() -> None:
-    with pytest.raises(NarrowsError, match="--replace: found survey, whose algorithms are cases"):
+    with pytest.raises(NarrowsError, match="--replace: found survey, whose scenarios do not list algorithms"):
         replaced(load_study(find_study("survey")), "cubic", "copa")
 
 

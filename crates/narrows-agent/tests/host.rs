@@ -89,8 +89,8 @@ fn the_rate_applies_from_the_first_packets_on() {
     });
 }
 
-/// The kernel does not pace the first ten packets. ACKs cannot pace a rate below one packet per RTT. In this test, the
-/// rate is one packet in 300 ms, which is many RTTs.
+/// The kernel does not pace the first ten packets. ACKs cannot pace them either, because the rate of this test is below
+/// one packet per RTT: it is one packet in 300 ms, which is many RTTs.
 #[test]
 fn the_first_packets_of_a_slow_flow_keep_to_its_rate() {
     patiently(|| {

@@ -8,8 +8,8 @@
 //! * [`feedback`]: the encoding of a rate in a TCP option, and congestion headers.
 //! * [`units`]: time, rates and bytes as types.
 //!
-//! Comments cite rules by id (`BBR-16`, `BRF-60`). The folder `docs/reference/rules` of the repository defines these
-//! rules.
+//! Comments cite rules and worked values by id (`BBR-16`, `BRF-60`, `TV-B1`). The folder `docs/reference/rules` of the
+//! repository defines these ids.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

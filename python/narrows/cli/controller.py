@@ -15,7 +15,7 @@ def _option(metavar: str, text: str, *names: str) -> Any:
     return typer.Option(*names, metavar=metavar, help=text, show_default=False)
 
 
-_CERTIFICATE = _option("FILE", "Certificate of that key, PEM (default: none).")
+_CERTIFICATE = _option("FILE", "Certificate of the key above, PEM (default: none).")
 
 
 def controller(

@@ -108,7 +108,9 @@ def _sides(base: str, head: str, request: Request) -> Iterator[tuple[Side, Side]
             ("--keep", request.keep),
         ):
             if value is not None:
-                raise NarrowsError(f"{option}: found no --scenario, expected one: this option is about runs")
+                raise NarrowsError(
+                    f"{option}: found no --scenario, expected one, because this option applies only to runs"
+                )
         yield read_side(Path(base), url_of(base) or ""), read_side(Path(head), url_of(head) or "")
         return
     if request.seed is not None:

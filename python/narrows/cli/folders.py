@@ -13,7 +13,7 @@ from narrows.errors import found
 
 RESULTS = Path("results")
 _LONGEST_NAME = 120
-"""Bytes of a folder's name, well below the file system's 255."""
+"""Maximum length of a folder's name in bytes, well below the file system's limit of 255."""
 _UNSAFE = re.compile(r"[^\w.+%=-]+", re.ASCII)
 
 

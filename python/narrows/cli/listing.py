@@ -20,7 +20,8 @@ Rows = list[tuple[str, str]]
 
 
 NAMED = "named"
-"""Kind of published networks. Lists omit it, because a scenario gives the name of the network instead."""
+"""Kind of published networks. Lists of topologies omit this kind, because a scenario gives the name of the
+network instead."""
 
 
 def _networks() -> Rows:

@@ -86,7 +86,7 @@ def simulator(cache: Path | None, *, no_cache: bool, on: str = "sim") -> Cached 
         raise NarrowsError("--cache: found also --no-cache, expected one of them")
     if cache is not None and on != "sim":
         raise NarrowsError(
-            f"--cache: found --on {on}, expected --on sim, because real stacks differ each time"
+            f"--cache: found --on {on}, expected --on sim, because runs on real stacks differ each time"
         )
     folder = cache if cache is not None else cache_folder()
     if folder is not None and not no_cache:

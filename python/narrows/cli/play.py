@@ -13,11 +13,12 @@ from narrows.cli.commands.shared import INTERRUPTED
 from narrows.errors import NarrowsError
 
 SCENARIO = "/scenario"
-"""Path of the server that leads to the page with the scenario. The full address can be too long to copy."""
+"""Path at which the server redirects to the page with the scenario. The page's full address can be too long
+to copy."""
 
 
 def play(scenario: Path | None, port: int | None, *, browser: bool) -> None:
-    """Open the playground with a scenario, from its file or from a server."""
+    """Open the playground with a scenario. The page comes from its file or, with `port`, from a server."""
     fragment = "" if scenario is None else playground.fragment(playground.checked(scenario))
     page = playground.page()
     if port is not None:

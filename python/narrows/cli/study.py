@@ -194,7 +194,7 @@ def _show_real(real: Real, console: Console) -> None:
         judged = sum(pair.judged for pair in comparison.pairs)
         within = judged - len(comparison.large)
         doubtful = sum(bool(run.doubts) for run in real.runs[identity])
-        doubts = f"; {doubtful} of {len(real.runs[identity])} runs: do not trust" if doubtful else ""
+        doubts = f"; do not trust {doubtful} of {len(real.runs[identity])} runs" if doubtful else ""
         console.print(f"{identity}: {within} of {judged} figures within their tolerance{doubts}")
     for identity, sentences in real.left_out.items():
         for sentence in sentences:

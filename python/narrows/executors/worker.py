@@ -58,7 +58,7 @@ class Apart:
         """Perform the runs of a batch."""
         host = socket.gethostname()
         if release() != self.version:
-            differs = f"{host}: found Narrows {release()}, expected {self.version}, as where the sweep runs"
+            differs = f"{host}: found Narrows {release()}, expected {self.version}, the version of the sweep"
             return Report(host, {}, error=NarrowsError(differs))
         seconds: dict[int, float] = {}
         files: dict[int, dict[str, bytes]] = {}

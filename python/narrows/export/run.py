@@ -49,7 +49,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Exported:
-    """One run of a folder of results, with what the export formats need."""
+    """One run of a folder of results, with the data that the export formats need."""
 
     number: int
     run: Run

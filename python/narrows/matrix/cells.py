@@ -60,7 +60,7 @@ class Cell:
     """Goodput that the controller loses to the rival, divided by the controller's goodput without a rival
     (MET-35)."""
     harm_rtt: Interval
-    """Increase of the RTT that the rival causes, divided by the RTT with the rival (MET-35)."""
+    """Time that the rival adds to the RTT, divided by the RTT with the rival (MET-35)."""
     starved: Interval
     """Share of seeds in which the flow had less than 5 % of its fair share for more than 10 s (MET-36)."""
 

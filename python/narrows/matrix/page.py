@@ -51,8 +51,8 @@ _MAPS: tuple[tuple[str, str, str, Ramp, tuple[str, str]], ...] = (
     (
         "harm_rtt",
         "Harm to the RTT",
-        "Increase of the mean RTT of the row's algorithm when it competes with the column's algorithm, "
-        "compared with its mean RTT alone. The value is in percent of the mean RTT with the competitor. Blue "
+        "Mean RTT of the row's algorithm when it competes with the column's algorithm (the rival), compared "
+        "with its mean RTT alone. The value is the increase in percent of the mean RTT with the rival. Blue "
         "means that the RTT is shorter than alone.",
         HARM,
         ("suffered by", "from"),
@@ -257,8 +257,8 @@ def _most_and_least(harm: dict[str, Interval]) -> list[str]:
             f"Averaged over its rivals, an algorithm takes {of_all} of the goodput that a rival has alone. "
             "One seed gives no intervals, so there is no ranking."
         ]
-    # The bounds of an unknown interval are NaN. These comparisons therefore find that it overlaps every other
-    # interval.
+    # The bounds of an unknown interval are NaN. In these comparisons, an unknown interval therefore overlaps
+    # every other interval.
     first, last = known[ranked[0]], known[ranked[-1]]
     most = [name for name in ranked if not known[name].high < first.low]
     least = [name for name in ranked if not known[name].low > last.high]

@@ -57,8 +57,8 @@ def choose(
 
     Args:
         known: all controllers.
-        wanted: requested controllers. By default, presets and controllers that need the network's help are
-            left out. By default, controllers that react to marks are also left out, unless `marks` is set.
+        wanted: requested controllers. The default leaves out presets and controllers that need the network's
+            help. If `marks` is false, the default also leaves out controllers that react to marks.
         everyone: whether to include presets and controllers that need the network's help.
         marks: whether the network marks packets.
 

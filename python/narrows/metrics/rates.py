@@ -65,8 +65,8 @@ def rebin(
 ) -> tuple[Floats, Floats]:
     """Convert a series with narrow bins of equal width to means over wider bins (MET-4).
 
-    ``end_s`` has the time at which each narrow bin ends, as tables of samples have it. Returns the start of
-    each wide bin and the mean of its values. NaN values (no active flow) are left out. A wide bin with only
+    ``end_s`` has the time at which each narrow bin ends, as in tables of samples. Returns the start of each
+    wide bin and the mean of its values. NaN values (no active flow) are left out. A wide bin with only
     NaN values is omitted.
     """
     ends = np.asarray(end_s, dtype=np.float64)

@@ -23,11 +23,11 @@ from narrows.scenario.load import load
 
 PAGE = Path(__file__).with_name("narrows-play.html")
 MOST_BYTES = 700_000
-"""Longest scenario, as `MOST_BYTES` in web/src/url.ts. Firefox accepts addresses of 1 MiB, Chromium of 2 MiB,
-and base64 needs a third more characters than bytes.
+"""Maximum length of a scenario, equal to `MOST_BYTES` in web/src/url.ts. Firefox accepts addresses of up to
+1 MiB, and Chromium of up to 2 MiB. Base64 needs a third more characters than bytes.
 """
 MOST_POINTS = 64
-"""Number of points of a sweep that the page offers, as `MOST_POINTS` in web/src/sweep.ts."""
+"""Maximum number of points of a sweep that the page offers, equal to `MOST_POINTS` in web/src/sweep.ts."""
 
 
 def page() -> Path:

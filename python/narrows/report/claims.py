@@ -94,8 +94,8 @@ def claim_rows(
     Args:
         findings: findings of the simulation.
         figures: ids of the figures that were drawn.
-        real: findings of the same claims on real stacks (None: the study did not run on real stacks).
-        second: findings of the same claims on the second reading (None: the algorithm has only one reading).
+        real: findings of the same claims on real stacks (empty: the study did not run on real stacks).
+        second: findings of the same claims on the second reading (empty: there is no second reading).
     """
     seconds = {finding.claim.id: finding for finding in second}
     others = {finding.claim.id: finding for finding in real}

@@ -91,7 +91,8 @@ def side_by_side(experiment: Experiment, outcome: Outcome) -> Table | None:
     notes = [
         f"Simulated means are over seeds, and means of the {real.side} are over its runs. "
         f"Differences of more than {bounds} are marked.",
-        f"{ORDINARY}: the {real.side}'s value is in the range of 95 of 100 single runs of the simulation.",
+        f"{ORDINARY}: the {real.side}'s value is in the range that contains 95 of 100 single runs of the "
+        "simulation.",
     ]
     return Table(f"Simulation and {real.side}", columns, cells, notes)
 

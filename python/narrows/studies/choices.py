@@ -53,7 +53,7 @@ def judge_choices(claim: Claim, experiment: Experiment, runs: Mapping[str, Runs]
 
 
 def with_input(item: FreeInput, runs: Iterable[Run], varied: Runs) -> Runs:
-    """The additional runs that vary a free input, and the experiment's runs that differ only in it."""
+    """The runs that vary a free input, and the experiment's runs that differ from them only in this input."""
     settings = {_without(run.factors, item.id) for run in varied}
     own = [run for run in runs if _without(run.factors, item.id) in settings]
     return Runs(

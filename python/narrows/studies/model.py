@@ -208,7 +208,7 @@ class Experiment(_Table):
             raise Expected("set with scenario")
         for item in self.free:
             if item.key and (item.id in self.factors or item.key in self.factors.values()):
-                raise Expected(f"a free input that no run varies instead of {item.id!r}")
+                raise Expected(f"a free input other than {item.id!r}, which the experiment already varies")
         return self
 
     @property

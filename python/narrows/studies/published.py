@@ -49,7 +49,7 @@ _NAP_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class _Work:
-    """An experiment with all its transfers or attempts (`wanted`). `ahead` has those that have no result."""
+    """An experiment with all its transfers or attempts (`wanted`). `ahead` has the part without a result."""
 
     experiment: Experiment
     wanted: list[Todo]

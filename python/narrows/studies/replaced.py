@@ -28,7 +28,8 @@ def replaced(study: Study, old: str, new: str) -> Study:
     known = dict.fromkeys(value for experiment in study.experiments for value in _values(study, experiment))
     if not known:
         raise NarrowsError(
-            f"--replace: found {study.id}, whose algorithms are cases, expected a study such as bbr-draft"
+            f"--replace: found {study.id}, whose scenarios do not list algorithms in [sweep.vary], "
+            "expected a study such as bbr-draft"
         )
     if old not in known:
         raise NarrowsError(f"--replace: {choice(old, known)}")

@@ -190,9 +190,9 @@ def _verdicts(findings: list[Finding]) -> str:
     if inside:
         lines += [
             "",
-            f"{len(inside)} flows may lose other packets in the simulator than on real stacks (all flows "
-            f"except single flows with random loss). For {sum(inside)} of these flows, the median goodput of "
-            "the real runs is within the range of the simulated runs.",
+            f"For {len(inside)} flows, the lost packets can differ between the simulator and the real stacks "
+            f"(all flows except single flows with random loss). For {sum(inside)} of these flows, the median "
+            "goodput of the real runs is within the range of the simulated runs.",
         ]
     chance = [f for f in findings if f.cell.loss and not f.cell.same_losses]
     alike = measures.median(judge.same_seeds(finding, "goodput_bps") for finding in chance)

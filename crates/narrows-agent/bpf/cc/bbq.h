@@ -30,8 +30,8 @@ static __always_inline int nrw_has_standing_queue(__u32 queued_rounds)
 }
 
 /*
- * Returns the minimum length of a phase: one propagation time, but for a short probe at most
- * bbq_longest_probe_us.
+ * Returns the minimum length of a phase, which is one propagation time. For a short probe, this length is
+ * limited to bbq_longest_probe_us.
  */
 static __always_inline __u32 nrw_phase_us(int is_short, __u32 min_rtt_us)
 {

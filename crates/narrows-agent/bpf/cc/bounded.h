@@ -4,9 +4,9 @@
  * versions are one algorithm with two sets of parameters. crates/narrows-control/src/congestion/bbr/bounded
  * states the sources.
  *
- * The names are those of Google's kernel modules. The draft has other names: inflight_longterm is
- * inflight_hi, inflight_shortterm is inflight_lo, and bw_shortterm is bw_lo. As in the draft, the bandwidth
- * has only one long-term bound: its maximum over the cycles of two probes (bw_hi in the modules).
+ * The names are those of Google's kernel modules. BBR's Internet-Draft has other names: inflight_longterm
+ * is inflight_hi, inflight_shortterm is inflight_lo, and bw_shortterm is bw_lo. As in the draft, the
+ * bandwidth has only one long-term bound: its maximum over the cycles of two probes (bw_hi in the modules).
  */
 #ifndef NRW_BOUNDED_H
 #define NRW_BOUNDED_H

@@ -54,9 +54,9 @@ static __always_inline __u32 nrw_bounded_losses(struct nrw_bbr *s, struct nrw_bo
 }
 
 /*
- * Handles the echo of an ECN mark. TCP reacts to one echo per round: it enters CWR. At one ACK, TCP may leave
- * CWR and enter it again. The number of marked packets is unknown, so the echo counts as one loss (BBR3-10).
- * Neither an echo nor the reductions before it can be undone.
+ * Handles the echo of an ECN mark. TCP reacts to one echo per round: it enters CWR. TCP may leave CWR and
+ * enter it again at the same ACK. The number of marked packets is unknown, so the echo counts as one loss
+ * (BBR3-10). Neither an echo nor the reductions before it can be undone.
  *
  * TCP also enters CWR if a queue of this host is full. In this case, the next ACK usually has no echo, and
  * this function ignores the entry to CWR.

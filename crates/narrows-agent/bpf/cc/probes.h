@@ -77,8 +77,8 @@ static __always_inline void nrw_grow_hi(const struct nrw_bbr *s, struct nrw_boun
 
 /*
  * Returns whether a probe is due. A probe is due when the cycle's random time or a number of rounds has
- * passed, whichever is earlier. This number is the target for data in flight (in packets), or probe_rounds if
- * probe_rounds is smaller. After about as many rounds, Reno would cause a loss.
+ * passed, whichever is earlier. The number of rounds is the target for data in flight (in packets), but at
+ * most probe_rounds. Reno would cause a loss after about this many rounds.
  */
 static __always_inline int nrw_probe_is_due(const struct nrw_bbr *s, const struct nrw_bounded *b,
 					    const struct tcp_sock *tp)

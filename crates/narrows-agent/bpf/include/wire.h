@@ -59,8 +59,8 @@ enum nrw_format {
 
 /*
  * A message that carries a flow's rate to its source (PAC-3b): the payload of a UDP datagram from the flow's
- * destination address to its source address. The two sequence numbers are those of an ACK from the
- * destination: a host that does not see the flow's packets must guess them.
+ * destination address to its source address. The message has the two sequence numbers of an ACK from the
+ * destination. A host that does not see the flow's packets must guess these numbers.
  * crates/narrows-control/src/feedback/message.rs implements the same encoding.
  */
 #define NRW_MESSAGE_PORT	20055	/* source and destination port; not registered */

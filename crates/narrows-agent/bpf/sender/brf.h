@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The congestion control `brf` applies the network's rate, or CUBIC if there is none (BRF-90 to BRF-94,
- * BRF-104, BRF-105). The state machine is that of congestion/network/brf.rs.
+ * The congestion control `brf` applies the network's rate. Without a rate from the network, it runs CUBIC
+ * (BRF-90 to BRF-94, BRF-104, BRF-105). The state machine is that of congestion/network/brf.rs.
  */
 #ifndef NRW_BRF_H
 #define NRW_BRF_H

@@ -20,10 +20,10 @@
  * Returns the time between the last segment and the next one, at the pacing rate. As in
  * tcp_update_skb_after_send(), a late segment shortens this time, but at most by half.
  *
- * TCP passes up to five segments to fq before they depart. It therefore paces the segments after the tenth from
- * a time that is too early, so they wait as well. They wait a little less each, until TCP's own departure times
- * are late enough. A flow with few segments per RTT does not need this correction, because nrw_first_pace() sets
- * the time of its eleventh segment.
+ * TCP passes up to five segments to fq before they depart. For the segments after the tenth, TCP's own
+ * departure times are therefore too early, so these segments wait as well. Each of them waits a little less
+ * than the one before it, until TCP's own departure times are late enough. A flow with few segments per RTT
+ * does not need this correction, because nrw_first_pace() sets the time of its eleventh segment.
  */
 static __always_inline __u64 nrw_departure_gap(const struct nrw_conn *conn, const struct tcp_sock *tp,
 					       __u64 payload, __u64 late)

@@ -1,4 +1,4 @@
-//! In the kernel, runs the gain model and BBQ's test for a queue. Tests compare the results with the simulator's.
+//! Runs the gain model and BBQ's test for a queue in the kernel. Tests compare the results with the simulator's.
 
 use std::mem::MaybeUninit;
 

@@ -154,8 +154,8 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
         _ => CcError::refused("registering the congestion control", REMEDY)(error),
     })?;
     skel.maps.bss.pin(folder.join(FACTS)).map_err(CcError::refused(pinning, remedy))?;
-    // Make this pin last, because it keeps the algorithm registered. On kernels without struct_ops links, it is a pin
-    // of the map.
+    // Create this pin after all others, because it keeps the algorithm registered. On kernels without struct_ops
+    // links, it is a pin of the map.
     match form {
         Form::New => link.pin(folder.join(LINK)),
         Form::Old => link.pin(folder.join(ELEMENT)).map(|()| link.disconnect()),

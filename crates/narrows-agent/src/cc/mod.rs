@@ -79,7 +79,8 @@ impl Variant {
         matches!(self, Variant::A | Variant::B | Variant::C)
     }
 
-    /// Returns whether losses bound the bandwidth and the data in flight of this variant, and ProbeBW has steps.
+    /// Returns whether this is BBR v2 or v3. Only in these variants do losses bound the bandwidth and the data in
+    /// flight, and only in these does ProbeBW have steps.
     fn is_bounded(self) -> bool {
         matches!(self, Variant::V2 | Variant::V3)
     }

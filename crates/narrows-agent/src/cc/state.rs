@@ -48,8 +48,9 @@ macro_rules! field {
     };
 }
 
-/// Returns the fields of the map with this name, or `None` if its values are not state of connections. The values of
-/// v2 and v3 (`is_bounded`) have a bound on the bandwidth and steps of ProbeBW, and the others have a policer.
+/// Returns the fields of the map with this name, or `None` if its values are not state of connections. Two fields
+/// depend on the variant: in v2 and v3 (`is_bounded`), a bound on the bandwidth and the step of ProbeBW; in all other
+/// variants, the result of the detection of policers.
 pub(super) fn fields(map: &str, is_bounded: bool) -> Option<Vec<StateField>> {
     let mut fields = match map {
         BBRS => vec![

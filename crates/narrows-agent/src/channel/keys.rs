@@ -24,8 +24,8 @@ use rustls::{
 
 /// The permission bits of a file for its group and for other users.
 const OTHERS: u32 = 0o077;
-/// New certificates are valid between the starts of these years. Only the controller checks these dates, because
-/// Python's ssl module does.
+/// New certificates are valid between the starts of these years. The agent ignores these dates. The controller uses
+/// Python's ssl module, which checks them.
 const YEARS: (i32, i32) = (2020, 2120);
 
 /// The files of the agent's end of the channel (PEM).

@@ -24,7 +24,8 @@ pub enum Scope {
 /// How a sender applies rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// The congestion control is `brf`. It applies the network's rate, or CUBIC if there is none.
+    /// The congestion control is `brf`, which applies the network's rate. Without a rate from the network, `brf` runs
+    /// CUBIC.
     #[default]
     Brf,
     /// The connection keeps its congestion control. The network's rate is the upper limit of its pacing rate.

@@ -13,7 +13,7 @@ use super::reader::{found, hint};
 use super::units;
 
 /// The rate controllers for real switches, each with the alternative parameters that work there. The first alternative
-/// is the default. Stock hosts send no congestion headers.
+/// is the default. Alternatives that need congestion headers are missing, because stock hosts send no such headers.
 pub(super) static KINDS: LazyLock<BTreeMap<&str, Vec<Values>>> = LazyLock::new(|| {
     let known = registry::all().iter().map(|entry| (entry.name, entry.on_switches()));
     known.filter(|(_, alternatives)| !alternatives.is_empty()).collect()
@@ -36,8 +36,9 @@ pub(super) fn unsupported(alternatives: &[Values], key: &str, given: &Value) -> 
 /// of new flows.
 const UDP_CEILING: f64 = 0.95;
 
-/// Sets each missing parameter to the value for a real switch: room for all flows, rates in ACKs, and UDP that may
-/// borrow. A rate controller that measures the capacity ignores UDP's ceiling.
+/// Sets each missing parameter to its default on a real switch. With these defaults, there is room for `max_flows`
+/// flows, rates are written into ACKs, and UDP may borrow. A rate controller that measures the capacity ignores UDP's
+/// ceiling.
 pub(super) fn set_defaults(name: &str, max_flows: u32, params: &mut Values) {
     let Some(mut defaults) = KINDS.get(name).and_then(|alternatives| alternatives.first()).cloned() else {
         return;

@@ -350,8 +350,8 @@ fn params(
     measured: bool,
 ) -> Option<(Values, bool, bool)> {
     let Some(alternatives) = params::KINDS.get(rate_controller) else {
-        // The other rate controllers need each packet, or headers that no stock host sends. They run only in the
-        // simulator.
+        // The other rate controllers must process each packet, or need headers that no stock host sends. They run only
+        // in the simulator.
         let kinds: Vec<_> = params::KINDS.keys().map(|kind| format!("{kind:?}")).collect();
         let kinds = kinds.join(", ");
         let text =

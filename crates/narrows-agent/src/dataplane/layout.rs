@@ -32,11 +32,11 @@ pub const GRANTS: usize = length!(nrw_port, grants);
 /// Number of kinds of packets that may contain flows that the program does not see (`enum nrw_unopened`).
 pub const UNOPENED: usize = length!(nrw_port, unopened);
 
-/// Number of grants for a single new flow each. The next grant is for as many flows as all these grants together. Each
-/// later grant is for twice as many flows as the grant before it.
+/// Number of grants that are for one new flow each. The next grant is for as many flows as all these grants together.
+/// Each later grant is for twice as many flows as the grant before it.
 const SINGLE_GRANTS: usize = nrw_constants::NRW_SINGLE_GRANTS.0 as usize;
 
-/// The count of a whole report in `reports` and `first_reports`.
+/// The amount that one whole report adds to `reports` and, if it is a flow's first report, to `first_reports`.
 pub const REPORT_UNIT: u64 = nrw_constants::NRW_REPORT_UNIT.0 as u64;
 
 /// Returns the number of whole reports in a sum of `reports` or `first_reports`. The parts of one report are rounded,

@@ -38,7 +38,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes for a switch that keeps no flows. Maps must not be empty.
+    /// The sizes for a switch that keeps no flows. Its tables for flows have one entry, because maps must not be empty.
     pub const STATELESS: Sizes =
         Sizes { flows: 1, half_open: 1, services: 1, adverts: 1, designations: bdr::CELLS };
 }

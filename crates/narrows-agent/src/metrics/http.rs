@@ -1,9 +1,9 @@
 //! A bounded HTTP/1 server for one page, in one thread.
 //!
-//! Any host that can reach the address can connect, so the server limits what a client can use. These are bounded: the
-//! number of connections, the length of a request, and the times for a request and its answer. A body is neither read
-//! nor allocated. If there are too many connections, a new connection displaces an old one: the oldest connection of
-//! the address that has the most connections.
+//! Any host that can reach the address can connect. The server therefore bounds the number of connections, the length
+//! of a request, and the times for a request and its answer. It does not read a body, and allocates no memory for it.
+//! If there are too many connections, a new connection displaces an old one. The displaced connection is the oldest
+//! one of the address that has the most connections.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};

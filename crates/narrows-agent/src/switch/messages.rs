@@ -61,7 +61,7 @@ impl Messages {
             dport: flow.dport,
             seq: slot.seq_next(),
             ack: slot.ack_sent(),
-            // A source with the code 0 would not be limited by the lowest rate that an option can express.
+            // Code 0 means a rate of zero. Send at least 1 byte/s, the lowest rate above zero that has a code.
             code: RateCode::encode(rate.max(Rate::from_bytes_per_sec(1))),
         };
         let frame = frame(&way, flow, &message)?;

@@ -37,7 +37,7 @@ fn cubic_takes_over_without_feedback_and_returns_to_the_rate() {
             thread::sleep(Duration::from_millis(20));
         }
         let taken_over = since(stopped);
-        // When one flow ends, the other flow takes the freed capacity without feedback.
+        // When one flow ends, the other flow takes the freed capacity, although no feedback arrives.
         drop(second);
         thread::sleep(Duration::from_secs(3));
         let free = rates(&[&first], Duration::from_secs(1))[0];

@@ -42,8 +42,9 @@ fn connections_of_a_killed_sender_do_not_starve_new_ones() {
     });
 }
 
-/// Three old and three new connections share the link. The equal share is 15.6 Mbit/s. The agent is missing either for
-/// a moment, in which the old connections keep their rates, or until the switch has demoted them.
+/// Three old and three new connections share the link. The equal share is 15.6 Mbit/s. In the first case, the agent is
+/// missing only for a moment, in which the old connections keep their rates. In the second case, it is missing until
+/// the switch has demoted at least two of the old connections.
 #[test]
 fn the_next_agent_takes_over_open_connections() {
     for demoted in [false, true] {

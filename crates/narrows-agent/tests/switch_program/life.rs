@@ -29,8 +29,8 @@ fn a_syn_copied_to_other_ports_counts_at_the_controlled_one() {
     }
 }
 
-/// A slot has the mark of a packet of the data direction, which can identify a subscriber: the mark of the SYN or of
-/// the SYN-ACK, or the mark of the first data if no handshake was seen. Later marks change nothing.
+/// A slot stores the mark (`skb->mark`) of a packet of the data direction, because the mark can identify a subscriber.
+/// This packet is the SYN or the SYN-ACK, or the first data if no handshake was seen. Later marks change nothing.
 #[test]
 fn a_slot_has_the_mark_of_its_data() {
     let Some(rig) = rig() else { return };

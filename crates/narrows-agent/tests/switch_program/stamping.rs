@@ -25,17 +25,18 @@ fn flow(rig: &Rig, shape: Shape) -> (Packet, Slot<'_>) {
 fn the_smallest_rate_on_the_path_stays() {
     let Some(rig) = rig() else { return };
     let (flow, slot) = flow(&rig, Shape::V4);
-    // Each row has the codes of an ACK at arrival and at departure. The switch's own rate has the code 12503. The first
-    // two codes at arrival are not rates. The rates of the third, fourth and seventh row are greater than the switch's
-    // rate, but the fourth has a smaller code. The rates of the fifth and sixth row are smaller, but the sixth has a
-    // greater code.
+    // Each row has the codes of an ACK at arrival and at departure. The switch's own rate has the code 12503.
     for (there, leaves) in [
+        // Not rates.
         (65535, 12503),
         (65534, 12503),
+        // Greater rates. The second has a smaller code.
         (12504, 12503),
         (1256, 12503),
+        // Smaller rates. The second has a greater code.
         (12003, 12003),
         (65520, 65520),
+        // A greater rate.
         (25_707, 12503),
     ] {
         let ack = flow.clone().reversed().options(&option(there));

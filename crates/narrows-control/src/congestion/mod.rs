@@ -361,9 +361,10 @@ pub trait Controller: Send {
     /// [`on_ack`](Controller::on_ack) for the same event. A timer may detect losses without an ACK.
     fn on_lost(&mut self, _lost: &Lost, _window: &Window) {}
 
-    /// Called after each ACK, in any state, to take measurements, as Linux calls `pkts_acked`. The call precedes
-    /// [`on_ack`](Controller::on_ack). It follows [`on_congestion`](Controller::on_congestion) for the same ACK and
-    /// sees the resulting state. Linux calls `pkts_acked` before it handles congestion.
+    /// Called after each ACK, in any state, to take measurements (Linux `pkts_acked`). For the same ACK, this call
+    /// follows [`on_congestion`](Controller::on_congestion) and precedes [`on_ack`](Controller::on_ack). So
+    /// [`Ack::state`] is the state after congestion handling. Unlike this transport, Linux calls `pkts_acked` before it
+    /// handles congestion.
     fn on_sample(&mut self, _ack: &Ack) {}
 
     /// Called after each ACK. With [`Recovery::Transport`] the transport skips this call while PRR owns the window

@@ -35,16 +35,16 @@ impl Entry {
         self.parameters.iter().zip((self.defaults)(given))
     }
 
-    /// Returns the parameters with which the rate controller works on real switches: its possible values of `signal`,
-    /// or no parameters at all. The first alternative is the default on real switches. The list is empty if the
-    /// controller cannot work on real switches.
+    /// Returns the alternatives with which the rate controller works on real switches. Each alternative is one value of
+    /// `signal`. If the controller has no `signal`, the only alternative has no parameters. The first alternative is
+    /// the default on real switches. The list is empty if the controller cannot work on real switches.
     pub fn on_switches(&self) -> Vec<Values> {
         let signals = match self.parameter("signal").map(|parameter| parameter.shape.takes) {
             Some(Takes::Word(words)) => words,
             _ => &[],
         };
         let with = |word: &&'static str| Values::from([("signal".to_owned(), Value::Word((*word).into()))]);
-        // The values of `signal`, or no parameters if there is no `signal`.
+        // One candidate for each value of `signal`, or a candidate without parameters if there is no `signal`.
         let candidates = signals.iter().map(with).chain(signals.is_empty().then(Values::new));
         let works = |given: &Values| {
             let built = build::<FlowKey>(self.name, given, 0, Bytes::new(1500));

@@ -30,7 +30,7 @@ words! {
 table! {
     /// The beginning of a phase of BBR. Only simulations support it.
     pub struct Beginning {
-        /// Name of the flow in the results. It is a single TCP flow.
+        /// Name of the flow in the results. The flow must be a single TCP flow.
         pub flow: String as Name;
         /// The phase. The congestion controller must write its phase to its trace, as the variants of BBR do. In BBR
         /// v1, ProbeBW is the single phase `probe_bw`.

@@ -82,8 +82,8 @@ table! {
         /// Receive buffer of every TCP connection (Linux tcp_rmem). Half of the buffer is advertised as the window.
         /// Data after a missing segment occupies part of the buffer. "auto" is the larger of two sizes: Linux's 6 MiB,
         /// and four times what the largest path holds (its BDP and its queue). If this key is not set, real sockets
-        /// have the "auto" size. Simulated receivers then open their window to half of the "auto" size. After that,
-        /// they no longer limit the sender.
+        /// have the "auto" size. In this case, a simulated receiver limits the sender only until the window has grown
+        /// to half of the "auto" size.
         pub receive_buffer: Option<ReceiveBuffer> as Option<ReceiveBuffer> = None;
         /// Data that each run records.
         pub probes: Probes as Probes = Probes::default();

@@ -34,7 +34,8 @@ impl AppChange {
 table! {
     /// An application that sends at a constant rate, only in its on periods, or at a rate that changes.
     pub struct App check App::periods {
-        /// Rate of the application while it is on. It is required, except with `at` (default: no limit).
+        /// Rate of the application while it is on. Without `at`, this key is required. With `at`, the default is no
+        /// limit.
         pub rate: Option<BitRate> as Option<Rate> = None;
         /// Duration of an on period (default: always on).
         pub on: Option<Span> as Option<Period> = None;

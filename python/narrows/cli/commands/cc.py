@@ -39,7 +39,7 @@ def load(
         typer.Option("--down-needs-loss", help="bbr-a, -b, -c: drain only after a probe with packet loss."),
     ] = False,
 ) -> None:
-    """Load and register congestion controllers until they are unloaded or the machine restarts."""
+    """Load and register congestion controllers. They stay until they are unloaded or the machine restarts."""
     from narrows.cli import cc as work  # noqa: PLC0415
 
     work.load(names, exit_125=exit_125, down_needs_loss=down_needs_loss)

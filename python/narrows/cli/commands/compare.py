@@ -21,9 +21,9 @@ def compare(
 ) -> None:
     """Compare two folders of results.
 
-    For example, compare a simulation with the same scenario on real stacks. Exit codes: 0 if both
-    have the same flows and links and all judged figures are within their tolerances, 1 if not or if nothing
-    could be judged, 2 if the folders cannot be compared.
+    For example, compare a simulation with the same scenario on real stacks. Results agree if both have
+    the same flows and links, and all judged figures are within their tolerances. Exit codes: 0 if the results
+    agree, 1 if they do not agree or nothing could be judged, 2 if the folders cannot be compared.
     """
     from narrows.cli import compare as work  # noqa: PLC0415
 

@@ -20,7 +20,7 @@ def matrix(
             autocompletion=beginning(congestion_controllers),
             show_default=False,
             help="Congestion controllers (default: all that work without support from the network, except "
-            "presets; those that react to ECN marks only with --mark).",
+            "presets). Without --mark, the default also omits controllers that react to ECN marks.",
         ),
     ] = None,
     everyone: Annotated[

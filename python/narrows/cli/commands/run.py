@@ -35,7 +35,7 @@ def run(
             help="Folder for the tables, or URL for a dataset, e.g. s3://bucket/folder (default: "
             "results/NAME). --on, --set and --seed extend the name, "
             "e.g. results/my-kernel or results/my-topology.rate=20mbit. If the name is long, or a value is a "
-            "list or table, it is results/NAME-set-HASH.",
+            "list or table, the folder is results/NAME-set-HASH.",
         ),
     ] = None,
     seed: Seed = None,

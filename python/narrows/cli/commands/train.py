@@ -56,8 +56,9 @@ def train(
 ) -> None:
     """Train BRF's bandwidth model from flow records.
 
-    A switch or a scenario loads the file with `predictor = "FILE"` in the parameters of `brf`. A fifth of
-    the records is not used for training, but to test the model. The command prints the result of this test.
+    A switch or a scenario loads the file with `predictor = "FILE"` in the parameters of `brf`. The
+    model is trained with all records. For a test, a second model is trained with four fifths of the records
+    and tested with the other fifth. The command prints the result of this test.
     """
     from narrows.cli import train as work  # noqa: PLC0415
 

@@ -65,7 +65,8 @@ def validate(
             min=1,
             max=MAX_SEEDS,
             show_default=False,
-            help="Simulated runs per cell where the two sides lose different packets (default: 25).",
+            help="Simulated runs per cell where simulator and real stacks lose different packets "
+            "(default: 25).",
         ),
     ] = 25,
     duration: Annotated[

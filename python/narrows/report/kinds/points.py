@@ -157,7 +157,7 @@ def _numbers(factor: str, values: list[Any]) -> _Axis | None:
 
 
 def _as_series(marks: list[_Mark], x: str) -> list[_Mark]:
-    """Name the series of each mark by all properties that distinguish it from other marks at the same x."""
+    """Add to each mark's series all properties that distinguish the mark from other marks at the same x."""
     varied = [
         name
         for name in marks[0].factors

@@ -42,8 +42,8 @@ def places(runs: Runs, column: Mapping[str, Any], without: Sequence[str] = ()) -
     Args:
         runs: runs of an experiment.
         column: y (measure), measure (arguments), less (whether less is better), where (values of factors, to
-            select points), harm (a case of the controller: the measure is the harm relative to that case,
-            MET-35).
+            select points), harm (a value of the factor `algorithm`: the measure is then the harm relative to
+            the runs with this value, MET-35).
         without: controllers to leave out.
     """
     found: dict[str, metrics.Interval] = {}
@@ -89,7 +89,7 @@ def _point(run: Run) -> _Point:
 
 
 def _alone(runs: Runs, column: Mapping[str, Any]) -> dict[_Point, float]:
-    """The measure at each point in the case that harm refers to. Empty if harm is not requested."""
+    """The measure at each point, in the runs to which the harm is relative (empty: no harm is requested)."""
     if "harm" not in column:
         return {}
     return {_point(run): _measured(run, column) for run in runs.where({ALGORITHM: str(column["harm"])})}

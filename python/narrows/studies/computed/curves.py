@@ -36,10 +36,10 @@ def outside_range(run: Run, up: Sequence[float], down: Sequence[float]) -> float
 
 @measure("Steps against the printed trend", "", "GAIN, 4.2.2")
 def against_trend(run: Run, gain: str, slope: str) -> float:
-    """Number of steps of omega at which a gain contradicts the paper: it rises, or its slope changes wrongly.
+    """Number of steps of omega at which a gain contradicts the paper.
 
-    `slope` is "flatter" if, according to the paper, the gain falls more and more slowly as omega grows.
-    Otherwise it is "steeper".
+    At such a step, the gain rises, or its slope changes in the wrong direction. `slope` is "flatter" if,
+    according to the paper, the gain falls more and more slowly as omega grows. Otherwise it is "steeper".
     """
     steps = np.diff(run.column(COMPUTED, gain))
     turn = np.diff(steps) if slope == "flatter" else -np.diff(steps)

@@ -1,5 +1,5 @@
-//! Measures the excess of a burst of ACKs: the acknowledged segments that the estimated bandwidth does not explain
-//! (BBR-20).
+//! Measures the excess of a burst of ACKs: the number of acknowledged segments beyond those that the estimated
+//! bandwidth explains (BBR-20).
 //!
 //! On links that aggregate packets (Wi-Fi, cable, offload), no ACKs arrive for a while, and then
 //! ACKs for many segments arrive at once. The window must cover the pause, so BBR adds the largest
@@ -13,7 +13,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 crate::parameters! {
     /// Parameters of [`Aggregation`]; the defaults are Linux's.
     pub struct Params {
-        /// Rounds in each of the two periods of the filter.
+        /// Number of rounds in each of the two periods of the aggregation filter.
         pub rounds: u32 = 5, whole(1, 1000).unit("rounds").from("bbr_extra_acked_win_rtts");
         /// Aggregation enlarges the window by at most the data that a flow sends in this time at the estimated
         /// bandwidth.
@@ -26,7 +26,8 @@ crate::parameters! {
     }
 }
 
-/// A filter that keeps, for two periods of rounds, the largest number of segments ACKed beyond the estimated bandwidth.
+/// A filter of the largest excess: the number of segments ACKed beyond the estimated bandwidth. It covers two periods
+/// of rounds.
 #[derive(Clone, Debug)]
 pub struct Aggregation {
     epoch_start: Time,

@@ -1,8 +1,8 @@
 //! BBR-A, BBR-B and BBR-C: BBR v1 with two ProbeBW gains that depend on the RTT (GAIN-3 to GAIN-6).
 //!
 //! Source: Yang et al. (see [`super::gain_model`]), section 4. Only the gains differ from BBR v1. On a policed path the
-//! gain is 1, as in v1. The paper does not say when omega is measured or when the phases end. [`Params`] holds our
-//! choices, and options that follow the paper literally.
+//! gain is 1, as in v1. Omega is the RTT divided by the largest RTT. The paper does not say when omega is measured or
+//! when the phases end. [`Params`] holds our choices, and options that follow the paper literally.
 
 use super::gain::Gain;
 use super::gain_model::{self, OMEGA_ONE, Variant};
@@ -67,7 +67,8 @@ pub struct GainModel {
     rtt: RoundRtt,
     /// T_max, the largest RTT. It includes samples from Startup.
     max_rtt: WindowedMax<Span>,
-    /// Omega, computed when an entry that uses it begins. An update on each ACK would cause positive feedback (GAIN-4).
+    /// Omega, computed when an entry of the cycle that uses omega begins. An update on each ACK would cause positive
+    /// feedback (GAIN-4).
     omega: u32,
     entry: usize,
     lost_while_probing: bool,

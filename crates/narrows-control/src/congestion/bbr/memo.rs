@@ -16,7 +16,7 @@ impl<Q: Copy, A: Copy> Default for Memo<Q, A> {
 }
 
 impl<Q: Copy + PartialEq, A: Copy> Memo<Q, A> {
-    /// Returns the result for `question`. The result is computed again if the argument has changed.
+    /// Returns the result for `question`. The result is computed again if `question` has changed.
     #[inline]
     pub fn get(&self, question: Q, find: impl FnOnce() -> A) -> A {
         if let Some((known, answer)) = self.0.get()

@@ -161,8 +161,8 @@ impl Controller for Illinois {
         self.acked = before
             .map_or(ack.acked, |una| u32::try_from(ack.snd_una.saturating_sub(una)).unwrap_or(u32::MAX));
         if let Some(rtt) = ack.rtt {
-            // With the default of `alpha_max`, the limit is 3.3 s. Longer delays would overflow
-            // Linux's computation of alpha (`RTT_MAX`).
+            // RTTs are limited (`RTT_MAX`), because longer RTTs would overflow Linux's computation of alpha. With the
+            // default of `alpha_max`, the limit is 3.3 s.
             let most = u64::from(u32::MAX / self.params.alpha_max.max(1));
             let rtt = rtt.as_micros().min(most);
             let us = rtt as u32;

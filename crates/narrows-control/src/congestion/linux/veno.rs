@@ -26,7 +26,7 @@ crate::parameters! {
         pub beta: u32 = 6, number(0.0, 100_000.0).per(2).unit("packets").from("the paper: 3");
         /// Share of the window that remains after a loss without congestion.
         pub kept: u32 = 800, number(0.1, 0.99).per(1000).from("the paper, section III.B: 4/5");
-        /// Veno behaves as Reno does until there are more samples than this number.
+        /// Until there are more RTT samples than this number, Veno behaves as Reno does.
         pub few_samples: u32 = 2, whole(0, 1000).unit("samples").from("tcp_veno.c");
         /// Minimum window and minimum `ssthresh`.
         pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("tcp_veno.c");

@@ -46,7 +46,7 @@ const SPARSE: u64 = 2;
 /// Without this lower limit, the switch would mistake the varying gaps for a change of the rate.
 const SPARSE_LEAST: Span = Span::from_millis(10);
 
-/// The mean gap between two segments, in the unit of the variable gaps.
+/// The mean gap between two segments, in the unit of `Brf::gap`.
 const EVEN: i64 = 1024;
 /// The largest random difference between a gap and the mean gap, without the compensation in `choose_gap`.
 const MOST_VARIED: i64 = EVEN / 3;
@@ -94,7 +94,7 @@ crate::parameters! {
         pub least: Span = Span::from_millis(200), time_from(Span::from_millis(1), Span::from_secs(100)).from("BRF-92");
         /// Minimum rate during silence, in segments per srtt.
         pub floor_segments: u64 = 2, whole(1, 1000).unit("segments").from("BRF-105");
-        /// Number of halvings before CUBIC takes over.
+        /// Number of times that the sender halves its rate during silence before CUBIC takes over.
         pub halvings: u32 = 4, whole(0, 32).from("ours");
     }
 }

@@ -56,8 +56,8 @@ pub enum Recommendation {
 
 impl Recommendation {
     /// Returns the new recommendation of a packet that arrived with `field`: the smaller of `field` and this
-    /// recommendation (BDR-3). If a path has routers of both modes, which is a configuration error, the packet keeps
-    /// the first recommendation.
+    /// recommendation (BDR-3). Routers of both modes on one path are a configuration error. In this case, the packet
+    /// keeps the first recommendation.
     pub fn stamp(self, field: Option<Recommendation>) -> Recommendation {
         match (field, self) {
             (Some(Recommendation::Rate(theirs)), Recommendation::Rate(ours)) => {
@@ -76,7 +76,7 @@ impl Recommendation {
 #[derive(Clone, Debug)]
 pub struct Law {
     params: Params,
-    /// C.
+    /// C, the capacity of the link.
     capacity: Rate,
     /// q: the L3 bytes that were queued at the last reading.
     queued: Bytes,
@@ -243,7 +243,7 @@ impl Law {
         self.rate(now).min(field.unwrap_or(Rate::MAX))
     }
 
-    /// Returns the last known C.
+    /// Returns the last known capacity C.
     pub fn capacity(&self) -> Rate {
         self.capacity
     }
@@ -291,7 +291,7 @@ impl Law {
         self.params.tau(self.mean())
     }
 
-    /// Returns T_q.
+    /// Returns T_q, the time to drain the queue, seconds.
     fn drain(&self) -> f64 {
         (self.params.t_q_factor * self.mean()).max(MEAN_MIN)
     }

@@ -11,7 +11,7 @@ const WEIGHT: f64 = 1.0 / 8.0;
 pub(super) struct Meter {
     own: Bytes,
     other: Bytes,
-    /// y_bg.
+    /// y_bg, the rate of flows without BDR.
     background: f64,
     /// All traffic, averaged over the mean time between reports: u times C (BDR-40).
     load: f64,
@@ -40,7 +40,7 @@ impl Meter {
         self.last = [previous, (all, elapsed)];
     }
 
-    /// Returns y_bg.
+    /// Returns y_bg, the rate of flows without BDR.
     pub(super) fn background(&self) -> f64 {
         self.background
     }

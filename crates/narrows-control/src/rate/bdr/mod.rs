@@ -6,6 +6,10 @@
 //! packet reports the time since the flow's previous designated packet. The sum of these times over all flows is the
 //! integral of the number of flows over time. [`Params::mode`] selects the paper's equations or the repaired equations.
 //!
+//! Symbols: C is the capacity, N is the number of flows, and q is the queue. T_q is the time to drain the queue. y_bg
+//! is the rate of flows without BDR, and u is the utilisation. tau is the time constant of the estimate of N. g is the
+//! factor of redistribution.
+//!
 //! | module | idea |
 //! | --- | --- |
 //! | [`params`] | the constants with their sources |

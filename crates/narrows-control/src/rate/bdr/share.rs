@@ -7,10 +7,10 @@ use crate::units::Time;
 pub(super) struct Port {
     pub(super) capacity: f64,
     pub(super) eta: f64,
-    /// y_bg.
+    /// y_bg, the rate of flows without BDR.
     pub(super) background: f64,
     pub(super) queued: f64,
-    /// T_q.
+    /// T_q, the time to drain the queue.
     pub(super) drain: f64,
 }
 

@@ -1,8 +1,9 @@
 //! The share of this port's capacity that the ACKs for data of the reverse direction need.
 //!
-//! These ACKs join the queue of other TCP but belong to no flow of this port. If the split depended only on numbers of
-//! flows, these ACKs would get no share. The ACKs of a flow need 1 to 2 % of the flow's rate. So if the other direction
-//! is ten times as fast, the ACKs for its data need up to a fifth of this port's capacity.
+//! These ACKs join the queue of other TCP (TCP that is not rated), but belong to no flow of this port. If the split
+//! depended only on numbers of flows, these ACKs would get no share. The ACKs of a flow need 1 to 2 % of the flow's
+//! rate. So if the other direction is ten times as fast, the ACKs for its data need up to a fifth of this port's
+//! capacity.
 
 use crate::units::{Bytes, Rate, Span, Time};
 

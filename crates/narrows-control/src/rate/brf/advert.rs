@@ -14,9 +14,9 @@ struct Advert {
     from: PortId,
     seq: u64,
     expires: Time,
-    /// Validity of the advertisement: three periods T of the advertiser. This switch does not know the flow's RTT. Its
-    /// gate uses the advertiser's T (a third of the validity) instead, because the advertiser repeats the advertisement
-    /// every T.
+    /// Validity of the advertisement: three periods T of the advertiser. This switch does not know the flow's RTT. In
+    /// place of the RTT, its gate uses the advertiser's T (a third of the validity), because the advertiser repeats the
+    /// advertisement every T.
     valid_for: Span,
     gate: Gate,
 }

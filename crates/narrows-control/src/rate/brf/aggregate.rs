@@ -14,8 +14,7 @@ use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing}
 use crate::rate::{Action, Class, FlowEvent, FlowIdentity, Leaf, PortCounters, Side};
 use crate::units::{Bytes, Rate, Time};
 
-/// The `bytes` were counted from `since` to `now`. Returns an estimate of the bytes among them that were counted after
-/// `from`.
+/// Estimates how many of the `bytes` were counted after `from`. All of them were counted from `since` to `now`.
 fn part_after(from: Time, since: Time, now: Time, bytes: Bytes) -> Bytes {
     let (valid, whole) = (now.since(from.max(since)).as_nanos(), now.since(since).as_nanos());
     if valid >= whole || bytes == Bytes::ZERO {

@@ -63,8 +63,9 @@ pub(super) enum Found {
 /// Like [`classify`], for a flow whose sender says that its application does not limit the flow. `headroom` is the
 /// current headroom of the flow if it was held before.
 ///
-/// The headroom of `B_HEAD`, a tenth of the rate, would take bandwidth from flows that can use it. A smaller headroom
-/// is as stable as `B_HEAD` if the threshold is closer to the allocation than `A_CLS`. The condition is that (1 +
+/// The headroom of `B_HEAD`, a tenth of the rate, would take bandwidth from flows that can use it. A flow fills its
+/// rate if it uses at least the share `threshold` of its allocation. With a smaller headroom, the class of a flow is as
+/// stable as with `B_HEAD` if the threshold is closer to the allocation than `A_CLS`. The condition is that (1 +
 /// headroom) * threshold exceeds 1 by more than the uncertainty of the count (BRF-39). The smallest stable headroom is
 /// four times the uncertainty. With this headroom, the threshold is half a headroom below the allocation.
 pub(super) fn classify_held(

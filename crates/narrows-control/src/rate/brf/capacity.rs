@@ -59,7 +59,8 @@ pub(super) struct Estimator {
     sample: Option<(Time, Reading)>,
     probe: Probe,
     /// The last time at which the queue had at most [`NO_QUEUE`] packets. A radio sends only at times that its
-    /// scheduler grants, and packets wait in between. So data is a queue only if it does not drain within a period.
+    /// scheduler grants, and packets wait in between. So waiting data counts as a queue only if it does not drain
+    /// within a period.
     empty_at: Time,
     /// Decaying maximum of the estimate.
     best: f64,

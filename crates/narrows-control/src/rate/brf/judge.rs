@@ -1,4 +1,5 @@
-//! Evaluates a flow's measurement window: its class and its demand (BRF-38, BRF-39).
+//! Evaluates a flow's measurement window: the flow's class and demand (BRF-38, BRF-39). A held flow is a flow that
+//! another switch limits.
 
 use super::allocate::{AppClass, Found, classify, classify_held};
 use super::obedience;
@@ -105,9 +106,9 @@ impl Judge<'_> {
     fn judge_by_use(&self, meter: &mut Meter, evidence: &Evidence) {
         let p = self.params;
         let class = classify(evidence.sent, meter.told, evidence.span, p.a_cls, self.mtu);
-        // After a short window, a flow is not classified as limited, because its base could be too low. A flow may send
-        // more than its base, because it also gets a part of the remainder. So it would seem unlimited in the next
-        // window.
+        // After a short window, a flow is not classified as limited, because its base allocation could be too low. A
+        // flow may send more than its base, because the flow also gets a part of the remainder. So with a base that is
+        // too low, the flow would seem unlimited in the next window.
         if class == Some(AppClass::Limited)
             && evidence.span < self.period.scale(LEAST_EVIDENCE.0, LEAST_EVIDENCE.1)
         {
@@ -148,9 +149,9 @@ impl Judge<'_> {
         let has_it = was_held && meter.told.mul_f64(1.0 + TOLD_CUT).as_bytes_per_sec() >= meter.demand;
         let headroom = has_it.then_some(meter.headroom);
         let found = classify_held(evidence.sent, meter.told, evidence.span, tolerance, headroom);
-        // A sender that is still doubling its rate per RTT, to reach a new rate, also sends less than this rate. But
-        // its traffic differs from window to window. If no data arrived in the previous window, a queue upstream may
-        // have delayed the data.
+        // A sender that still doubles its rate per RTT, to reach a new rate, also sends less than this rate. But its
+        // traffic is not steady: it differs from window to window. The traffic is not steady either if no data arrived
+        // in the previous window, because a queue upstream may have delayed the data.
         let (before, after) =
             (last.bytes_in(self.period).as_f64(), meter.real.bytes_in(self.period).as_f64());
         let steady = before > 0.0 && (after - before).abs() <= STEADY * before + 2.0 * self.mtu.as_f64();

@@ -11,7 +11,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// The link of one port.
 pub(super) struct Link {
-    /// C_link.
+    /// C_link, the capacity of the link.
     rate: Rate,
     /// The capacity that is assumed until the capacity is configured or measured.
     initial: Rate,
@@ -37,7 +37,7 @@ impl Link {
         }
     }
 
-    /// Returns C_link.
+    /// Returns C_link, the capacity of the link.
     pub(super) fn rate(&self) -> Rate {
         self.rate
     }

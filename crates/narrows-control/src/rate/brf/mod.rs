@@ -5,6 +5,10 @@
 //! 24(3):749, 2024. `BRF-n` are the rules of `docs/reference/rules/brf.md`. The paper contradicts
 //! itself in places; [`Params::mode`] selects the rules as printed or the repaired rules.
 //!
+//! Symbols: C_BRF is the capacity for rated flows, N_BRF is the number of active rated flows, and T is the measurement
+//! period. ALLOC computes all rates at the end of a measurement or of congestion. BW_INIT gives a rate to a flow that
+//! begins or resumes. Other TCP is TCP that is not rated.
+//!
 //! | module | idea |
 //! | --- | --- |
 //! | [`params`] | the constants with their sources |

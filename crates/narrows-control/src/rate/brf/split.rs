@@ -41,11 +41,11 @@ pub fn burst(rate: Rate, mtu: Bytes) -> Bytes {
 /// The inputs of a split. If an input changes, the split is outdated.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Basis {
-    /// C_link.
+    /// C_link, the capacity of the link.
     pub(super) link: Rate,
-    /// N_BRF.
+    /// N_BRF, the number of active rated flows, or the sum of subscribers' weights.
     pub(super) rated: u64,
-    /// N_CUBIC.
+    /// N_CUBIC, the same for other TCP.
     pub(super) other: u64,
     /// Number of times that UDP's share is halved; `None` without UDP.
     pub(super) udp: Option<u8>,

@@ -96,7 +96,7 @@ pub(super) struct Subscribers<H> {
     /// Number of subscribers with active flows that follow rates.
     rated: u64,
     weights: (u64, u64),
-    /// Number of changes of one flow that may have changed the shares of its subscriber's other flows.
+    /// Number of times that a change of one flow may have changed the shares of its subscriber's other flows.
     epoch: u64,
 }
 

@@ -15,8 +15,8 @@ use crate::units::{Bytes, Rate, Span};
 /// rate. When its first flow begins, the class borrows until it gets a higher rate.
 pub(in crate::rate) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
-/// A class can save the part of its guarantee that it does not use, up to the guarantee for this time. So a short burst
-/// does not exceed the guarantee if the average traffic does not.
+/// A class can save the unused part of its guarantee, up to the bytes that the guarantee allows in this time. So a
+/// short burst does not exceed the guarantee if the average traffic does not.
 const SAVED: Span = Span::from_millis(100);
 
 /// UDP's share of a link (BRF-21).

@@ -63,7 +63,7 @@ impl<K: FlowIdentity> HalfOpenTable<K> {
 /// The part of a flow's record that depends on the packets that begin, confirm and end the flow.
 #[derive(Clone, Debug)]
 pub(in crate::rate) struct Life {
-    /// This switch did not see the handshake. Later packets of the flow show whether it follows rates.
+    /// Whether this switch did not see the handshake. If so, later packets of the flow show whether it follows rates.
     pub(in crate::rate) guessed: bool,
     /// The side whose next packet confirms that the flow is genuine; `None` if the flow is confirmed.
     pub(in crate::rate) awaited: Option<Side>,

@@ -1,11 +1,11 @@
 //! The law of an OBP router's port: the bandwidth left on the link, and the rate that the port writes into a packet's
 //! header.
 //!
-//! All N flows on a link of capacity C add the same remaining bandwidth to their rates at the same time. From one RTT
-//! to the next, the sum S of their rates becomes a' (N C - (N - 1) S). If (N - 1) a' < 1, the shares become equal, and
-//! S settles at N C a' / (1 + (N - 1) a'). With more flows, S oscillates. While the link is overloaded, S shrinks by
-//! only the share 1 - a' per RTT, so the queue fills any buffer. OBP-1 has no remedy for this overload, and this
-//! implementation adds none.
+//! All N flows on a link of capacity C add the same remaining bandwidth to their rates at the same time. Let a' be
+//! [`Params::a_later`]. From one RTT to the next, the sum S of their rates becomes a' (N C - (N - 1) S). If (N - 1) a'
+//! is below 1, the shares become equal, and S settles at N C a' / (1 + (N - 1) a'). With more flows, S oscillates.
+//! While the link is overloaded, S shrinks by only the share 1 - a' per RTT, so the queue fills any buffer. OBP-1 has
+//! no remedy for this overload, and this implementation adds none.
 
 use super::params::Params;
 use crate::feedback::header::Obp;
@@ -56,8 +56,8 @@ impl Law {
         self.available
     }
 
-    /// Applies OBP-1. The header holds the minima of AB, CB and the rate over the earlier routers of the path. The rate
-    /// never exceeds CB. A sender whose header contains no rate of its own is a newcomer.
+    /// Applies OBP-1. The header holds the minima of AB, of the capacity CB and of the rate over the earlier routers of
+    /// the path. The rate never exceeds CB. A sender whose header contains no rate of its own is a newcomer.
     pub fn stamp(&self, header: &mut Obp) {
         header.available = header.available.min(self.available);
         header.capacity = header.capacity.min(self.capacity);

@@ -30,9 +30,9 @@ type Grants<K> = (Vec<(K, Rate)>, Vec<(<K as FlowIdentity>::Host, Rate)>);
 pub struct Pacec<K: FlowIdentity = FlowKey> {
     /// The law of the domain. A single link may have a different law ([`Pacec::new`]).
     mode: Mode,
-    /// Tc.
+    /// Tc, the control period.
     period: Span,
-    /// r_min, bytes/s.
+    /// r_min, the minimum rate of a flow, bytes/s.
     floor: u64,
     /// A flow is removed if it was not announced for this time.
     kept: Span,
@@ -50,7 +50,7 @@ pub struct Pacec<K: FlowIdentity = FlowKey> {
     /// Sums over the flows, by path.
     paths: Vec<OfPath>,
     outbox: Vec<Grants<K>>,
-    /// s.
+    /// s, the number of periods so far.
     periods: u64,
     next: Time,
 }

@@ -2,8 +2,8 @@
 //! sec. 6.5.2).
 //!
 //! All rates rise together from the floor. A flow's rate stops rising at the flow's demand, or when a link on its path
-//! is full. This link is the flow's bottleneck. The *level* of a link is the rate at which it would be full if it were
-//! the next link to fill. A link's level never falls when the rate of a flow stops rising below that level. So the heap
+//! is full. This link is the flow's bottleneck. The *level* of a link is the rate at which this link would be full if
+//! it were the next link to fill. A link's level never falls when a flow stops at a rate below this level. So the heap
 //! may contain outdated levels, which are updated when they reach the top. Rates are whole bytes/s, and levels are
 //! rounded down. So the rates on a link exceed its capacity only if the floors alone exceed it.
 //!

@@ -75,7 +75,7 @@ impl Link {
         self.coming.add(Sample { passed, background, queued: report.queued, span });
     }
 
-    /// Ends the period. Returns I_i(s).
+    /// Ends the period. Returns the utilisation I_i(s).
     pub(super) fn end_period(&mut self) -> f64 {
         if self.coming.is_empty() {
             self.silent = self.silent.saturating_add(1);
@@ -105,7 +105,7 @@ impl Link {
         self.params.mode
     }
 
-    /// Returns eta * C.
+    /// Returns eta * C, the capacity to allocate.
     pub(super) fn target(&self) -> Rate {
         self.capacity.mul_f64(self.params.eta)
     }

@@ -6,6 +6,9 @@
 //! 8(6), 2018. `PAC-n` are the rules of `docs/reference/rules/pacec.md`. The printed law divides only residual
 //! capacity, and oscillates. [`Mode`] selects this law, or one of the laws that can explain the paper's results.
 //!
+//! Symbols: Ts is the time between two reports of a port. Tc = m Ts is the control period, and s is its number. C is
+//! the capacity of a link, I is its utilisation, and A is its available capacity.
+//!
 //! | module | idea |
 //! | --- | --- |
 //! | [`params`] | the constants with their sources |

@@ -59,8 +59,7 @@ crate::parameters! {
         pub signal: Signal = Signal::OutOfBand, word(Signal::WORDS).from("PAC-3");
         /// Whether flows may begin at this port's switch. If not, the port announces no flows and sends no rates.
         pub edge: bool = true, flag().from("ours");
-        /// Maximum number of flows that a port keeps. The controller of the domain keeps at most four times this number
-        /// of flows.
+        /// Maximum number of flows that a port keeps. The SDN controller keeps at most four times this number of flows.
         pub max_flows: usize = 262_144, whole(1, 268_435_456).from("ours");
     }
 }
@@ -72,7 +71,7 @@ impl PortParameters for Params {}
 const REWRITTEN: Span = Span::from_millis(100);
 
 impl Params {
-    /// Returns Tc.
+    /// Returns Tc, the control period.
     pub fn period(&self) -> Span {
         self.sample.scale(u64::from(self.samples.max(1)), 1)
     }
@@ -82,7 +81,7 @@ impl Params {
         self.period().min(REWRITTEN)
     }
 
-    /// Returns w_q.
+    /// Returns w_q, the weight of the queue in the utilisation.
     pub fn queue_weight(&self) -> f64 {
         let by_mode = if self.mode == Mode::Literal { 1.0 } else { 1.0 / f64::from(self.samples.max(1)) };
         self.queue_weight.unwrap_or(by_mode)

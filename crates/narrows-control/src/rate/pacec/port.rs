@@ -118,8 +118,8 @@ impl<K: FlowIdentity> PacecPort<K> {
         now.since(self.heard) < ABANDONED.max(self.params.period().scale(PERIODS_ABANDONED, 1))
     }
 
-    /// Begins or resumes a flow. The flow gets an initial rate only if `anew`: the flow certainly begins or resumes
-    /// now, and is not older.
+    /// Begins or resumes a flow. `anew` states that the flow certainly begins or resumes now, and is not older. The
+    /// flow gets an initial rate only in this case.
     pub(super) fn begin(&mut self, now: Time, key: K, anew: bool, actions: &mut Vec<Action<K>>) {
         // The rates of an earlier flow with this key do not apply.
         self.close(&key, actions);
@@ -244,8 +244,8 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// Returns whether the port's queue has classes. In the simulator, it has classes only with in-band signalling,
-    /// which is also for comparisons with real switches.
+    /// Returns whether the port's queue has classes. In the simulator, it has classes only with in-band signalling.
+    /// In-band signalling is also for comparisons with real switches.
     fn has_classes(&self) -> bool {
         self.on_switch || self.params.signal == Signal::InBand
     }

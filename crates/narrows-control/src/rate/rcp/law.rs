@@ -18,7 +18,7 @@ pub struct Law {
     capacity: Rate,
     /// R, bytes/s. R is not an integer, because on a slow link a step may be below one byte/s.
     rate: f64,
-    /// d in seconds.
+    /// d, the average RTT, seconds.
     rtt: f64,
     /// Time of the last update; `None` before the first call.
     updated: Option<Time>,
@@ -28,7 +28,7 @@ pub struct Law {
     /// bytes of the packet, and `told_by` sums the bytes.
     told: f64,
     told_by: f64,
-    /// y and q of the last update, for traces.
+    /// The input rate y and the queue q of the last update, for traces.
     input: f64,
     queued: Bytes,
 }

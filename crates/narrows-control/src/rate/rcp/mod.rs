@@ -5,6 +5,9 @@
 //! queue. `RCP-n` are the rules of `docs/reference/rules/explicit.md`. For RCP on switches that do not support its
 //! header, see [`uniform`](super::uniform).
 //!
+//! Symbols: R is the rate of the port, C is the capacity, y is the input rate, q is the queue, and d is the average
+//! RTT. T is the time between two updates of R.
+//!
 //! | module | idea |
 //! | --- | --- |
 //! | [`params`] | the constants with their sources |

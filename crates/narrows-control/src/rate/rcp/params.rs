@@ -22,7 +22,7 @@ crate::parameters! {
         pub interval_max: Span = Span::from_millis(10), time_from(RTT_MIN, RTT_MAX).from("RCP-1");
         /// The first rate as a share of the capacity. The default is ns-2's.
         pub first_share: f64 = 0.05, number(0.0001, 1.0).from("RCP-3");
-        /// d before the first packet with an RTT.
+        /// Assumed average RTT d before the first packet with an RTT.
         pub rtt: Span = Span::from_millis(100), time_from(RTT_MIN, RTT_MAX).from("ours");
         /// How rates reach senders: in headers as published (`header`), or in ACKs with BRF's option (`ack`).
         pub signal: Signal = Signal::Header, word(Signal::WORDS).from("ours");

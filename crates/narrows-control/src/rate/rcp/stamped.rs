@@ -1,5 +1,5 @@
-//! RCP based on the port's own counts. The port takes y from its counters, and d from the RTTs that its flow table
-//! measures.
+//! RCP based on the port's own counts. The port takes the input rate y from its counters, and the average RTT d from
+//! the RTTs that its flow table measures.
 //!
 //! With headers, RTTs are weighted by the packets that carry them (RCP-2). Without headers, the RTT of each flow is
 //! weighted by the flow's bytes, which is equivalent. But the RTTs themselves differ. Headers carry the sender's

@@ -106,8 +106,9 @@ impl Watch {
         self.between = between.min(BETWEEN_MAX);
     }
 
-    /// Returns the midpoint between now and the expected next reading, for data planes that report counts. The reason
-    /// is that a decision stays valid until the next reading. During this time, an estimated number of flows decays.
+    /// Returns the time for which a rate is computed now. A data plane that reports counts uses the rate until the next
+    /// reading, and an estimated number of flows decays during this time. So this function returns the midpoint between
+    /// now and the expected next reading.
     pub(in crate::rate) fn ahead(&self, now: Time) -> Time {
         now + self.between.scale(1, 2)
     }

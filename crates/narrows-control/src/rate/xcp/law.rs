@@ -4,7 +4,8 @@
 //! Headers are untrusted, so their values are bounded. An RTT above `rtt_max` is replaced by `rtt_max`, and a packet
 //! without an RTT counts only as traffic. In each interval, the port distributes at most the increase and the decrease
 //! that it has computed. A value that is too large for an integer becomes the largest integer. In two respects the law
-//! trusts headers. A large negative Delta uses up res_neg (XCP-4), and a large X uses up res_pos.
+//! trusts headers. A large negative Delta uses up the decrease left to distribute, res_neg (XCP-4). A large X uses up
+//! the increase left to distribute, res_pos.
 
 use super::header::Header;
 use super::params::Params;
@@ -25,7 +26,7 @@ struct Sums {
 /// The amount left to distribute in one direction (increase or decrease), and the factor of each packet.
 #[derive(Copy, Clone, Debug, Default)]
 struct Residue {
-    /// Bytes/s.
+    /// The amount left, bytes/s.
     left: f64,
     /// The factor of each packet: its share of an increase per second of its X, or of a decrease per byte of its size.
     per: f64,
@@ -65,7 +66,8 @@ pub struct Law {
     /// The draft's res_pos and Cp are in `positive`, and its res_neg and Cn are in `negative`.
     positive: Residue,
     negative: Residue,
-    /// Input, F and S of the last interval, bytes/s, for traces.
+    /// Values of XCP-2 for the last interval, bytes/s, for traces: the input, the change F of the aggregate rate, and
+    /// the redistributed traffic S.
     input: f64,
     feedback: f64,
     shuffled: f64,

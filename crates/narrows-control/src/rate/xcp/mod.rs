@@ -5,6 +5,9 @@
 //! Networks", SIGCOMM 2002, in the form of draft-falk-xcp-spec-03 (2007), which uses throughputs
 //! instead of windows. `XCP-n` are the rules of `docs/reference/rules/explicit.md`.
 //!
+//! Symbols: X is the time between packets of a flow. Qmin is the persistent queue. F is the change of the aggregate
+//! rate, and S is the traffic that is redistributed to make the rates of flows equal.
+//!
 //! | module | idea |
 //! | --- | --- |
 //! | [`params`] | the constants with their sources |

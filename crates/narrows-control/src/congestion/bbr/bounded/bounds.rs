@@ -2,8 +2,8 @@
 //!
 //! The long-term bound is the largest volume in flight without excessive loss. Only excessive losses in Startup or in a
 //! probe lower this bound. Losses outside of probes lower the short-term bounds towards the delivered rate and volume.
-//! The next probe removes the short-term bounds. v2's kernel module calls the three bounds `inflight_hi`, `inflight_lo`
-//! and `bw_lo`.
+//! The next probe removes the short-term bounds. v2's kernel module calls the long-term bound `inflight_hi`, and the
+//! short-term bounds `inflight_lo` and `bw_lo`.
 
 use super::params::Percent;
 use crate::congestion::{Ack, Lost};

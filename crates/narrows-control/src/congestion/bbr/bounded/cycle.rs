@@ -8,7 +8,7 @@ use super::params::Params;
 use crate::congestion::Ack;
 use crate::units::{Span, Time};
 
-/// Which data the ACKs acknowledge at present, compared with the latest probe.
+/// The kind of data that ACKs acknowledge at present, relative to the latest probe.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 enum Acks {
     /// Data unrelated to a probe.

@@ -208,7 +208,7 @@ impl Bbr {
         let probing = matches!(self.phase, Phase::ProbeRtt(_));
         if expired && !self.idle_restart && !probing {
             // In Linux, the mode changes before the window is saved. For the same result, `true` keeps the larger of
-            // the saved window and the present window. The target limits the window when it is restored.
+            // the saved window and the present window. The target limits the restored window.
             self.saved.save(window.cwnd, true);
             self.phase = Phase::ProbeRtt(ProbeRtt::default());
         }

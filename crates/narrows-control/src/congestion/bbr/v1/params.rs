@@ -46,7 +46,8 @@ crate::parameters! {
 crate::parameters! {
     /// Parameters of the long-term bandwidth sampling (BBR-22).
     pub struct PolicerParams {
-        /// Minimum number of rounds of a sampling interval. The maximum is four times this number.
+        /// Minimum number of rounds in a sampling interval of the policer detector. The maximum is four times this
+        /// number.
         pub min_rounds: u32 = 4, whole(1, 1000).unit("rounds").from("bbr_lt_intvl_min_rtts");
         /// A sampling interval is policed if the lost segments are at least this share of the delivered segments.
         pub loss_threshold: Gain = Gain::from_256ths(50), gain(0.0, 1.0).from("bbr_lt_loss_thresh");

@@ -69,8 +69,8 @@ struct Outstanding {
 /// Chooses the designated packets of one flow and measures the time between them. The reports add up to the flow's
 /// lifetime, to the nanosecond (BDR-20).
 ///
-/// The time of the next report begins when a designated packet is *sent*, even if that packet is lost. The router that
-/// drops the packet has already counted its report on arrival. Later routers on the path miss the report.
+/// The time in the next report begins when a designated packet is *sent*, even if that packet is lost. The router that
+/// drops the packet has already counted the packet's report on arrival. Later routers on the path miss this report.
 #[derive(Clone, Debug, Default)]
 pub struct Designator {
     /// The time at which the last designated packet was sent; `None` before the SYN.
