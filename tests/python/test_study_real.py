@@ -16,9 +16,10 @@ from narrows.report.real import side_by_side
 from narrows.scenario.load import expand
 from narrows.studies import Verdict, find_study, judge, load_study
 from narrows.studies.load import known_studies, read_scenario, scenario_text
-from narrows.studies.model import Expect, OnKernel, Side
+from narrows.studies.model import Expect, OnKernel, Side, Study
 from narrows.studies.real import OVERHEAD_S, minutes, omit, plan, run_on_both
 from narrows.studies.runner import Outcome
+from pydantic import ValidationError
 from sketch import Sketch
 
 STUDY = load_study(find_study("brf"))
@@ -140,6 +141,21 @@ def test_an_experiment_sets_keys_only_for_real_stacks() -> None:
         ScenarioError, match=r"study\.toml: experiments\.D1\.kernel\.set: links\.nope\.rate: found"
     ):
         plan(draft, wrong, True, Fake())
+
+
+def test_keys_of_all_experiments_apply_on_real_stacks_and_own_keys_have_precedence() -> None:
+    study = load_study(find_study("bbr-draft"))
+    data = study.model_dump(exclude_unset=True)
+    shared = {"links.tight.queue": "1bdp", "kernel.delay": "netem"}
+    other = Study.model_validate({**data, "kernel_set": shared})
+    d1, d5, d12 = (other.experiment(name).kernel for name in ("D1", "D5", "D12"))
+    assert d1.set == {**study.experiment("D1").kernel.set, **shared}
+    assert d5.set["kernel.delay"] == "relay", "D5 sets this key itself"
+    assert d5.set["links.tight.queue"] == "1bdp"
+    assert d12.never and not d12.set
+    for wrong in ({"kernel_set": 1}, {"experiments": 1}, {"experiments": [1]}):
+        with pytest.raises(ValidationError):
+            Study.model_validate({**data, **wrong})
 
 
 @pytest.mark.parametrize("name", known_studies())

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ def array(values: Any, kind: pa.DataType | None = None) -> pa.Array[Any]:
     """
     if len(values) == 0 and kind is not None:
         return pa.nulls(0, kind)  # type: ignore[no-any-return,call-overload]
-    made = _texts(values)
+    made = None if isinstance(values, np.ndarray) else _texts(values)
     if made is None:
         made = _numbers(_plain(values), kind)
     if made is None:
@@ -57,13 +57,14 @@ def _numbers(values: Any, kind: pa.DataType | None) -> pa.Array[Any] | None:
     if values.dtype.char not in _NUMBERS or not values.dtype.isnative:
         return None
     if kind is not None and values.dtype.kind in "iu" and len(values) > 0:
-        target: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+        target = _numpy_type(kind)
         if target.char not in _NUMBERS:
             return None
-        least, most = _EXACT if target.kind == "f" else _range(target)
-        if int(values.min()) < least or int(values.max()) > most:
-            return None
-        values = values.astype(target, copy=False)
+        if target != values.dtype:
+            least, most = _EXACT if target.kind == "f" else _range(target)
+            if int(values.min()) < least or int(values.max()) > most:
+                return None
+            values = values.astype(target)
     plain = np.ascontiguousarray(values)
     made: pa.Array[Any] = pa.Array.from_buffers(
         pa.from_numpy_dtype(plain.dtype), len(plain), [None, _buffer(plain)], 0
@@ -71,6 +72,12 @@ def _numbers(values: Any, kind: pa.DataType | None) -> pa.Array[Any] | None:
     return made
 
 
+@cache
+def _numpy_type(kind: pa.DataType) -> np.dtype[Any]:
+    return np.dtype(kind.to_pandas_dtype())
+
+
+@cache
 def _range(target: np.dtype[Any]) -> tuple[int, int]:
     """The smallest and the largest value of an integer type."""
     limits: Any = np.iinfo(np.dtype(target.str))
@@ -86,14 +93,17 @@ def _texts(values: Any) -> pa.Array[Any] | None:
     """An array of strings (None: `values` is not a list of strings)."""
     if not isinstance(values, list) or set(map(type, values)) != {str}:
         return None
-    encoded = [value.encode() for value in values]
-    ends = [0, *accumulate(map(len, encoded))]
+    text = "".join(values)
+    # Without other characters, the length of a text is its number of bytes.
+    parts = values if text.isascii() else [value.encode() for value in values]
+    ends = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, parts), np.int64, len(values)), out=ends[1:])
     if ends[-1] > _LARGEST_TEXT:
         return None
     made: pa.Array[Any] = pa.Array.from_buffers(
         pa.string(),
         len(values),
-        [None, _buffer(np.array(ends, np.int32)), pa.py_buffer(b"".join(encoded))],
+        [None, _buffer(ends.astype(np.int32)), pa.py_buffer(text.encode())],
         0,
     )
     return made

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from narrows.errors import OutputError
 from narrows.results import tables
-from narrows.results.arrow import unsigned
+from narrows.results.arrow import array, unsigned
 
 RUNS = "runs"
 """Name of the folder of segments, and of the table that every segment has."""
@@ -90,10 +90,15 @@ def joined(name: str, parts: Sequence[pa.Table]) -> pa.Table:
     Raises:
         OutputError: if a column has different types.
     """
-    order = _unified(name, [part.schema for part in parts]).names
-    whole = pa.concat_tables(parts, promote_options="default").select(order)
+    schemas = [part.schema for part in parts]
+    if schemas.count(schemas[0]) == len(schemas):
+        order = tables.ordered(name, schemas[0].names)
+    else:
+        order = _unified(name, schemas).names
+    whole = pa.concat_tables(parts, promote_options="default")
+    whole = whole if whole.column_names == order else whole.select(order)
     runs = _runs(whole)
-    return whole if np.all(runs[:-1] <= runs[1:]) else whole.take(np.argsort(runs, kind="stable"))
+    return whole if np.all(runs[:-1] <= runs[1:]) else whole.take(array(np.argsort(runs, kind="stable")))
 
 
 def in_order(parts: Sequence[Path]) -> Iterator[pa.Table]:
@@ -212,7 +217,7 @@ def put(stage: Path, runs: Mapping[int, Mapping[str, pa.Table]]) -> None:
         each = [runs[run] for run in sorted(runs)]
         for name in dict.fromkeys(name for run in each for name in run):
             table = joined(name, [run[name] for run in each if name in run])
-            tables.write_rows([partial / f"{name}.parquet"], [table], table.schema)
+            tables.write_rows([partial / f"{name}.parquet"], [table], table.schema, is_temporary=True)
 
 
 def put_files(stage: Path, number: int, files: Mapping[str, bytes]) -> None:

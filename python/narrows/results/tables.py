@@ -11,6 +11,7 @@ import math
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,6 +54,8 @@ def table(name: str, run: int, columns: Mapping[str, Any]) -> pa.Table:
     """
     schema = SCHEMAS[name]
     length = max((len(values) for values in columns.values()), default=0)
+    if length == 0 and all(column in schema.names for column in columns):
+        return empty(name)
     arrays: dict[str, Any] = {"run": array(np.full(length, run, np.uint32))}
     for field in schema:
         if field.name == "run":
@@ -65,6 +68,7 @@ def table(name: str, run: int, columns: Mapping[str, Any]) -> pa.Table:
     return pa.table(arrays)
 
 
+@cache
 def empty(name: str) -> pa.Table:
     """A table without rows. `Schema.empty_table` would import pandas."""
     schema = SCHEMAS.get(name, pa.schema([RUN.field]))
@@ -119,7 +123,9 @@ def write(path: Path, data: pa.Table) -> None:
         raise cannot_write(path, error) from None
 
 
-def write_rows(paths: Sequence[Path], parts: Iterable[pa.Table], schema: pa.Schema) -> None:
+def write_rows(
+    paths: Sequence[Path], parts: Iterable[pa.Table], schema: pa.Schema, *, is_temporary: bool = False
+) -> None:
     """Write the rows of several tables into files in one pass. A file's suffix determines its format.
 
     Equal rows give equal files, even if they are divided into tables differently, because row groups do not
@@ -129,10 +135,16 @@ def write_rows(paths: Sequence[Path], parts: Iterable[pa.Table], schema: pa.Sche
         paths: the files.
         parts: the tables. If a table lacks a column, the column is null in its rows.
         schema: the columns.
+        is_temporary: whether the files will be merged and removed soon. If so, they are written faster, but
+            are larger.
 
     Raises:
         OSError: if a file cannot be written.
     """
+    options: dict[str, Any] = {"compression": "zstd"}
+    if is_temporary:
+        words = [field.name for field in schema if pa.types.is_string(field.type)]
+        options = {"compression": "lz4", "use_dictionary": words, "write_statistics": False}
     partial = {path: path.with_name(f".{path.name}.part") for path in paths}
     writers: list[Any] = []
     try:
@@ -141,9 +153,7 @@ def write_rows(paths: Sequence[Path], parts: Iterable[pa.Table], schema: pa.Sche
                 if path.suffix == ".csv":
                     writers.append(pacsv.CSVWriter(str(partial[path]), schema))
                 else:
-                    writers.append(
-                        pq.ParquetWriter(str(partial[path].absolute()), schema, compression="zstd")
-                    )
+                    writers.append(pq.ParquetWriter(str(partial[path].absolute()), schema, **options))
             for group in _groups(parts, schema):
                 for writer in writers:
                     writer.write_table(group)
