@@ -190,7 +190,7 @@ def progress(text: str) -> None:
 
 
 def in_turn(scenarios: Iterable[Scenario]) -> list[list[Scenario]]:
-    """Puts the scenarios of PAIR, whose runs alternate, into one group, and each other one into its own."""
+    """Groups scenarios whose runs alternate: PAIR in one group, each other scenario in its own."""
     listed = list(scenarios)
     pair = [s for s in listed if s.name in PAIR]
     return [*([s] for s in listed if s not in pair), *([pair] if pair else [])]
@@ -231,7 +231,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def ratio(theirs: Cost | None, ours: Cost) -> str:
     """CPU time of ns-3 divided by that of Narrows.
 
-    Both times are per delivered packet, because D has random sizes.
+    Both times are per delivered packet, because the flows of scenario D have random sizes.
     """
     if theirs is None:
         return ""

@@ -1,16 +1,16 @@
-"""Measures the possible gain and the error of fast-forwarding steady states. The simulator does not do this.
+"""Measures the possible gain and the error of fast-forwarding steady states. Narrows does not fast-forward.
 
     python benches/steady.py
 
 Wormhole (Long et al., NSDI 2026) stops simulating packets while the rates of flows are constant, and resumes
-when a flow begins or ends. Here two bulk flows share a link, and no flow begins or ends after the start. A
-state counts as steady when the goodput of each flow varied by less than a limit in the last ten samples, each
-over one RTT. A simulator that fast-forwards would then give each flow its mean goodput of these samples until
-the end.
+when a flow begins or ends. Here two bulk flows share a link, and no flow begins or ends after the start. Each
+sample covers one RTT. A state counts as steady when the goodput of each flow varied by less than a limit in
+the last ten samples. A simulator that fast-forwards would then give each flow its mean goodput of these
+samples until the end.
 
 The gain is the duration divided by the simulated time up to the steady state. The error compares the assumed
 goodput with the goodput of the complete run over the same time. Each row summarises five seeds. The link has
-a queue of 1 BDP. For DCTCP, the queue marks from 20 packets.
+a queue of 1 BDP. For DCTCP, the queue marks packets while it is longer than 20 packets.
 """
 
 import statistics
@@ -64,7 +64,7 @@ class Forward:
 
 
 def fast_forward(goodput: npt.NDArray[np.float64], limit: float) -> Forward | None:
-    """Looks for a steady state in the samples of a run (flows x samples); None without one."""
+    """Looks for a steady state in the samples of a run (flows x samples). Returns None if there is none."""
     for end in range(SAMPLES, goodput.shape[1] - SAMPLES):
         last = goodput[:, end - SAMPLES : end]
         assumed = last.mean(axis=1)

@@ -1,8 +1,8 @@
-"""Writes the gains of BBR-A, BBR-B and BBR-C for each omega to tests/vectors/bbr-gains.csv.
+"""Writes the gains of BBR-A, BBR-B and BBR-C for each value of omega to tests/vectors/bbr-gains.csv.
 
 `python tools/bbr_gains.py` rewrites the file. tests/python/test_docs.py fails if the file is outdated. The
-file has the results of the formulas in `narrows.studies.computed.gains`, which use floating point. Tests
-compare them with the controllers' integer code.
+formulas in `narrows.studies.computed.gains` use floating point. The file has their results. Tests compare the
+results with the controllers' integer code.
 """
 
 import math
@@ -21,7 +21,7 @@ omega,a_up,a_down,b_up,b_down,c_up,c_down
 
 
 def gains(omega: int) -> tuple[int, ...]:
-    """Gains in units of 1/256: first up and down of BBR-A, then up and down of BBR-B, and of BBR-C."""
+    """Gains in units of 1/256: up and down of BBR-A, then of BBR-B, then of BBR-C."""
     variants = [GAINS[name] for name in ("bbr-a", "bbr-b", "bbr-c")]
     real = [gain(omega / 1024) for gains in variants for gain in (gains.up, gains.down)]
     return tuple(math.floor(256 * gain + 0.5) for gain in real)

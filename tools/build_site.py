@@ -200,7 +200,7 @@ def with_examples(text: str, place: PurePosixPath) -> str:
             playground.check(example[1], "example")
         except ScenarioError:
             return example[0]
-        # HTML, because the generator would look for the fragment among the headings of the page.
+        # The link is HTML. The generator would take the fragment of a Markdown link for a heading.
         target = f"{to}{playground.fragment(example[1])}"
         link = f'<a class="play" href="{target}" aria-expanded="false">Run this scenario in your browser</a>'
         return f"{example[0]}\n\n<p>{link}</p>"

@@ -299,7 +299,7 @@ class Page:
             name, _, kind = (
                 PurePosixPath(match["file"]).stem.removeprefix(f"{self.path.stem}-").rpartition("-")
             )
-            # A picture does not depend on the pictures that were drawn before it.
+            # Reset the styles, so that a picture does not depend on the pictures that were drawn before it.
             with style.own_looks():
                 figures = {figure.id: figure for figure in single_run(self._run(name).runs[0])}
                 drawn[self.path.parent / match["file"]] = export.svg(figures[kind])

@@ -56,9 +56,10 @@ class Item:
 def items_of(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[Item]:
     """The items of a list, with the experiments, figures and claims of the study that belong to them.
 
-    An experiment belongs to an item if its section cites the item's `at`. So does a figure if its caption
-    cites `at`, and a claim if its source cites `at`. A claim also belongs to an item if its sentence matches
-    the item's `says`.
+    The key `at` of an item names the item's place in the paper. An experiment belongs to the item if the
+    experiment's section cites this place. A figure belongs to the item if its caption cites the place, and a
+    claim if its source cites the place. A claim also belongs to the item if its sentence matches the item's
+    key `says`.
     """
     items = []
     for row in rows:

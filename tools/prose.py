@@ -61,7 +61,8 @@ def vale() -> str:
         try:
             build(machines or installed_go())
         except Unavailable:
-            # The machine's Go may be too old for Vale. How it says so depends on its version.
+            # The machine's Go may be too old for Vale. The error then depends on the version of Go, so the
+            # script installs Go after any failed build.
             if machines is None:
                 raise
             build(installed_go())
@@ -79,14 +80,14 @@ def is_expected(program: str | None) -> bool:
 def build(go: str) -> None:
     """Build Vale with this Go."""
     BUILT.parent.mkdir(parents=True, exist_ok=True)
-    # In the same file system, so that other processes see only a complete program.
+    # The folder is in the same file system as the result, so a rename replaces the result in one step. Other
+    # processes therefore see only a complete program.
     with tempfile.TemporaryDirectory(dir=BUILT.parent) as folder:
         command = [go, "install", f"{VALE}@v{VERSION}"]
         try:
             done = subprocess.run(
                 command,
-                # Most of the build is C, in tables of grammars, which gain little from optimisation.
-                env={**os.environ, "GOBIN": folder, "CGO_CFLAGS": "-O0"},
+                env={**os.environ, "GOBIN": folder},
                 capture_output=True,
                 text=True,
                 timeout=BUILD_SECONDS,

@@ -5,8 +5,8 @@
     python tools/release.py --partial     succeed even if a part cannot be built
 
 The script builds the parts with `make`, and writes the output to target/release-logs. It reports a failed
-part in one line. Without PART arguments, and if this machine's wheels were built, it installs them
-into a clean environment and runs them.
+part in one line. If no parts are named and this machine's wheels were built, the script installs these
+wheels into a clean environment and runs them.
 """
 
 from __future__ import annotations

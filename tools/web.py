@@ -36,7 +36,7 @@ class Unavailable(Exception):  # noqa: N818 (a state of the machine, not an erro
 
 
 def built() -> Path:
-    """The folder for builds, as cargo's target folder."""
+    """The folder for builds, which is cargo's target folder."""
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 
 
@@ -48,7 +48,7 @@ def page() -> Path:
 def call(
     *command: str | Path, folder: Path = ROOT, environment: dict[str, str] | None = None, quiet: bool = False
 ) -> None:
-    """Run a program. Its output goes to the terminal; with `quiet`, only errors do."""
+    """Run a program. Its output goes to the terminal. With `quiet`, only its errors go there."""
     environment = environment or dict(os.environ)
     if shutil.which(str(command[0]), path=environment.get("PATH")) is None:
         raise Unavailable(f"{command[0]} not found")
@@ -89,7 +89,7 @@ def with_node(*, may_install: bool = True) -> dict[str, str]:
 
 
 def npm_ci(environment: dict[str, str]) -> None:
-    """Install the page's libraries and build programs, as in web/package-lock.json."""
+    """Install the page's libraries and build tools, in the versions of web/package-lock.json."""
     call("npm", "ci", "--no-audit", "--no-fund", "--silent", folder=WEB, environment=environment)
 
 
@@ -97,7 +97,7 @@ def engine() -> Path:
     """Build the engine, and return its folder."""
     if shutil.which("rustup") is not None:
         call("rustup", "--quiet", "target", "add", TARGET)
-    # The unrolled form of SHA-512 would make the page 3 kB larger.
+    # The page uses the compact form of SHA-512. The unrolled form would make the page 3 kB larger.
     flags = subprocess.run(
         [ROOT / "packaging" / "rustflags.sh", "--cfg", 'sha2_backend_soft="compact"'],
         check=True,
@@ -115,7 +115,7 @@ def engine() -> Path:
 def bind(folder: Path, kind: str) -> None:
     """Write the module and its JavaScript into a folder, as a classic script or as a module of JavaScript."""
     module = built() / TARGET / "web" / "narrows_web.wasm"
-    # Its own folder, so that a change of the workspace's options does not build this program again.
+    # This program has its own target folder. A change of the workspace's options does not rebuild it there.
     where = ("--manifest-path", "tools/bindgen/Cargo.toml", "--target-dir", built() / "tools")
     call("cargo", "run", "--locked", "--quiet", *where, module, folder, kind)
 

@@ -102,8 +102,8 @@ local function each(range, wanted, found)
   end
 end
 
--- This is a postdissector, which runs after all other dissectors, because Wireshark has no table in which dissectors
--- for experimental options can register.
+-- Wireshark has no table in which dissectors for experimental options can register. This is therefore a postdissector,
+-- which runs after all other dissectors.
 local ip, tcp_options = Field.new("ip"), Field.new("tcp.options")
 local IP_OPTION, TCP_OPTION = 158, 253
 local IPV4_BYTES = 20

@@ -23,8 +23,8 @@ from narrows.errors import ScenarioError
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
-# If these tests run as a background job, SIGINT is ignored, and child processes inherit this. Some tests send
-# SIGINT to a child.
+# A background job ignores SIGINT, and its child processes inherit this. Some tests send SIGINT to a child.
+# Therefore, restore the default handler.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

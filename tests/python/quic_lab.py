@@ -13,7 +13,10 @@ from narrows import sweep
 ROOT = Path(__file__).parents[2]
 SCENARIO = ROOT / "crates/narrows-quinn/examples/transfer.toml"
 LEAST_PAYLOAD = 1000
-"""Fewest bytes of data in a full datagram. quinn's have at least 1200 bytes (RFC 9000, section 14)."""
+"""Fewest bytes of data in a full datagram.
+
+quinn's datagrams have at least 1200 bytes (RFC 9000, section 14).
+"""
 
 
 def program() -> Path:

@@ -126,7 +126,7 @@ def test_equal_plans_give_equal_results_as_long_as_the_version_is_equal():
 
 
 IDEAL = ("ideal_fct_s", "rtt_empty_s")
-"""In these columns, a stopped run differs: they depend on a link's mean rate over the whole plan."""
+"""Columns in which a stopped run differs, because they depend on a link's mean rate over the whole plan."""
 
 
 def test_a_stopped_run_has_the_output_of_a_shorter_plan():

@@ -208,7 +208,7 @@ def test_every_claim_of_bdrs_paper_is_judged_on_one_form() -> None:
 def test_every_experiment_with_a_repaired_algorithm_also_runs_it_as_printed(name: str) -> None:
     study = load_study(find_study(name))
     assert study.readings
-    # The readings of a paper differ in how phases end. Computed models have no phases, and so only one
+    # The readings of a paper differ in how phases end. Computed models have no phases, so they have only one
     # reading.
     for experiment in (experiment for experiment in study.experiments if experiment.computed is None):
         text = (study.folder / experiment.scenario).read_text()

@@ -117,7 +117,7 @@ def test_the_python_code_of_the_incast_page_finds_the_late_runs(narrows, tmp_pat
 
 @pytest.fixture
 def changed(tmp_path):
-    """The cheapest page with a change."""
+    """The page with the shortest runs, with a change in its text."""
 
     def make(old, new):
         text = CHEAPEST.read_text()

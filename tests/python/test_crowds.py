@@ -58,7 +58,7 @@ def test_the_exponent_of_completion_times_is_one_if_they_are_proportional_to_siz
     assert exponent([0.1, 1.0, 2.0, 4.0]) == pytest.approx(1.0)
     assert exponent([0.2, 0.2, 0.2, 0.2]) == pytest.approx(0.0)
     # The handshake takes 0.1 s. After it, every 100 packets take 0.1 s, and 10 packets also take 0.1 s. So
-    # only for large flows is the time after the handshake proportional to the size.
+    # the time after the handshake is proportional to the size only for large flows.
     times = [0.2, 0.2, 0.3, 0.5]
     assert exponent(times, least_packets=100, handshake_s=0.1) == pytest.approx(1.0)
     assert 0.6 < exponent(times, least_packets=100) < 0.7

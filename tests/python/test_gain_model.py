@@ -116,7 +116,7 @@ def test_the_longer_path_takes_the_link_with_every_gain(
 ) -> None:
     """With any length of the queue, only one of the two flows can keep its bandwidth estimate.
 
-    Two equations have only one unknown, the length of the queue.
+    For both flows to keep it, the length of the queue would have to solve two different equations.
     """
     found = two_flows(algorithm, longest_queue_s=longest_queue_s, seconds=seconds)
     assert found.share[-1][0] < 0.01

@@ -141,7 +141,7 @@ def test_the_case_closest_to_the_limit_represents_all(expect: dict[str, float], 
 
 
 def test_identical_seeds_are_one_run() -> None:
-    """If all seeds give the same run, the interval would have no width. It must not decide a claim."""
+    """Identical runs would give an interval without width, which must not decide a claim."""
     claim = a_claim(**sides(loss=0.1), compare="difference", expect={"above": 0.0})
     same = [
         a_run(name, seed, goodput, loss=0.1)

@@ -1,4 +1,4 @@
-"""The mutations of tools/mutations fit the sources, and their test scenarios are valid."""
+"""The mutations of tools/mutations can be planted in the sources, and their test scenarios are valid."""
 
 import importlib.util
 import sys

@@ -198,7 +198,8 @@ def test_visits_have_numbers() -> None:
 
 def test_a_flow_that_returns_to_a_phase() -> None:
     run = made([UP, UP, DOWN, UP, CRUISE, CRUISE, CRUISE, UP, CRUISE])
-    # Another visit to Up follows the first one after 0.1 s, and the second one after 0.3 s.
+    # The second visit to Up begins 0.1 s after the end of the first visit, and the third one 0.3 s after the
+    # end of the second visit.
     assert value("return_to_phase", run, phase="up", within_s=0.15, visit=1) == 100.0
     assert value("return_to_phase", run, phase="up", within_s=0.15, visit=2) == 0.0
     assert value("return_to_phase", run, phase="up", within_s=0.35) == pytest.approx(200 / 3)

@@ -128,7 +128,7 @@ def test_a_file_that_cannot_be_read_is_refused_as_by_check(narrows, page, tmp_pa
     missing = tmp_path / "missing.toml"
     code, _, err = narrows("play", missing)
     assert (code, err) == (2, f"{missing}: found no file, expected a scenario\n")
-    # Nothing can be read below a file.
+    # `file` is not a folder, so `file/my.toml` cannot be read.
     (tmp_path / "file").touch()
     code, _, err = narrows("play", tmp_path / "file/my.toml")
     assert (code, err) == (2, narrows("check", tmp_path / "file/my.toml")[2])

@@ -33,7 +33,7 @@ def test_the_rate_slider_changes_the_text(browser: Any, built: Path) -> None:
         for _ in range(5):
             slider.press("ArrowRight")
         page.wait_for_function(f"""!{TEXT}.includes('"10mbit"')""")
-        # Edits follow each other, and the field shows the text's value after the last one.
+        # Each press of the key edits the text. The field shows the text's value after the last edit.
         page.wait_for_function(f"{TEXT}.includes(`rate = \"${{document.querySelector('#rate').value}}\"`)")
         page.wait_for_selector(DONE)
         rate = float(page.input_value("#rate").removesuffix("mbit"))
@@ -233,7 +233,7 @@ def test_the_pointer_reads_values_of_all_figures(browser: Any, built: Path) -> N
 
 
 def test_a_zoom_ends_with_its_run(browser: Any, built: Path) -> None:
-    """A zoom of a longer run showed empty figures, and slow motion began at a time after the end."""
+    """A zoom into a longer run would show empty figures, and slow motion would begin after the end."""
     with opened(browser, built) as page:
         write(page, TWO_FLOWS)
         drag(page, 0.7, 0.9)

@@ -1,7 +1,7 @@
 """Scenario files keep their meaning: the plans of all their points have the recorded digests.
 
-The first digests come from the Python package of version 0.3.0, which had an implementation of its own. A
-changed comment or title keeps the digest. After an intended change, or for a new file, record the plans with
+The first digests come from version 0.3.0, in which Python code made the plans. A change of a comment or title
+keeps the digest. After an intended change, or for a new file, record the plans with
 `NARROWS_PLANS=write .venv/bin/pytest tests/python/test_scenario_plans.py`.
 """
 
@@ -22,7 +22,7 @@ FILE = ROOT / "tests/vectors/scenario-plans.json"
 MOST_POINTS = 100
 """Maximum number of points per scenario."""
 WITH_ERRORS = {"examples/own-controller/telemetry.toml"}
-"""Scenarios with controllers of a crate's own."""
+"""Scenarios with controllers that only the crate in the same folder has."""
 
 
 def paths():

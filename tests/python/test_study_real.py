@@ -160,7 +160,7 @@ def test_keys_of_all_experiments_apply_on_real_stacks_and_own_keys_have_preceden
 
 @pytest.mark.parametrize("name", known_studies())
 def test_every_experiment_of_the_library_has_a_form_for_real_stacks(name: str) -> None:
-    """A key that an experiment omits by name stopped a study before its first run."""
+    """A study once stopped before its first run, because an experiment omitted a key by name."""
     study = load_study(find_study(name))
     for experiment in study.experiments:
         if not experiment.scenario:
@@ -191,7 +191,7 @@ def test_a_run_that_was_not_sound_is_shown_and_not_judged(tmp_path: Path) -> Non
     assert DISTURBED in found["C24"].why and found["C24"].cases[0].doubted
     assert found["C24"].cases[0].interval.mean < 1.0
     assert "do not trust: " + DISTURBED in build(outcome)
-    # C22 keeps another reason: one run cannot decide it.
+    # The claim C22 has another reason: one run cannot decide it.
     claim = next(claim for claim in STUDY.claims if claim.id == "C22")
     assert "one run" in judge(claim, outcome.real.runs).why
 

@@ -224,7 +224,7 @@ def routed(name, seed, **more):
     assert all(link["rate"]["steps"][0][1] > 0 for link in seen.plan["links"])
     names = seen.graph.nodes
     assert len(set(names)) == len(names), name
-    # A fat tree has hosts of its own. In other networks, only the links between switches are a part of it.
+    # A fat tree contains its hosts and their links. Other networks contain only the links between switches.
     of_switches = [link for link in links if names[link.source] not in hosts]
     ports = [link for link in of_switches if name == "fat-tree" or names[link.to] not in hosts]
     assert len(seen.plan["rate_controllers"]) == len(ports)

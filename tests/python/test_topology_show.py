@@ -115,7 +115,8 @@ def test_loads_decide_colour_and_width_of_each_direction():
     assert [row["u"] for row in rules["data"]["values"]] == [0.25, 1.0]
     assert {rules["encoding"][channel]["field"] for channel in ("color", "strokeWidth")} == {"u"}
     forth, back = rules["data"]["values"]
-    # Seen in its direction, each line is on the right. So the eastward line is below the westward line.
+    # Each direction of a link has a line. Seen in its direction, each line is on the right. So the eastward
+    # line is below the westward line.
     assert forth["x"] < forth["x2"] and back["x"] > back["x2"]
     assert forth["y"] < back["y"]
 

@@ -1,15 +1,15 @@
 """Plants changes in congestion controllers and counts how many `narrows diff` finds.
 
-    python tools/mutations check                  # each mutation fits the sources
+    python tools/mutations check                  # check that each mutation can be planted in the sources
     python tools/mutations plant                  # build and run all mutations, print the table
     python tools/mutations plant cubic-beta       # these mutations only
     python tools/mutations unchanged --times 200  # runs of the unchanged engine with other seeds
 
 The changes are in `mutations.toml` and the scenarios in `suite/`. `plant` compares each changed engine with
-the engine of the current commit in two ways. If the engines run with different seeds, a statistical test
-compares them. If they run with the same seeds, runs are paired, and also compared bit by bit. `unchanged`
-compares the unchanged engine with itself on different seeds, and counts false alarms. Results are kept in
-`target/mutations`, so a repeated call continues where an earlier call stopped.
+the engine of the current commit in two ways. First, the engines run with different seeds, and a statistical
+test compares their results. Second, they run with the same seeds. The runs are then paired, and also compared
+bit by bit. `unchanged` compares the unchanged engine with itself on different seeds, and counts false alarms.
+Results are kept in `target/mutations`, so a repeated call continues where an earlier call stopped.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("check", help="check that each mutation fits the sources")
+    commands.add_parser("check", help="check that each mutation can be planted in the sources")
     commands.add_parser("build", help="build the engines of all mutations")
     planting = commands.add_parser("plant", help="build and run mutations")
     planting.add_argument("names", nargs="*", metavar="MUTATION", help="names (default: all)")

@@ -153,7 +153,10 @@ class Soak:
                     self.result.fail(f"{name}: {word} in its log: {log[log.index(word) :][:2000]}")
 
     def _compare(self, before: str, after: str) -> None:
-        """Waits until no kind has more objects than in the phase `before`. Adds a failure after `START_S`."""
+        """Waits until no kind has more objects than in the phase `before`.
+
+        Adds a failure if this takes longer than `START_S`.
+        """
 
         def left() -> dict[str, int]:
             now = self.result.inventories[after] = inventory(self.network.net)

@@ -3,8 +3,8 @@
         h1 - s1 === s2 - h3          === 100 Mbit/s, controlled where s1 sends
         h2 - s1
 
-The agent's eBPF programs are at the egress of the switches' ports. At the ingress, Open vSwitch's userspace
-datapath takes the packets before a program sees them.
+The agent's eBPF programs are at the egress of the switches' ports. They are not at the ingress, because Open
+vSwitch's userspace datapath takes the packets there before a program sees them.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ class Network:
             each()
 
     def send(self, src, dst):
-        """Sends a frame. Returns its receivers and the number of switches to `dst`. Fails if it loops."""
+        """Sends a frame. Returns its receivers and the number of switches to `dst`. Fails on a loop."""
         start = self.hosts[src]
         queue, seen, received, hops = deque([(start, 1)]), set(), [], None
         owner = {end: name for name, end in self.hosts.items()}

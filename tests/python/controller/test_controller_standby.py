@@ -173,7 +173,7 @@ def test_a_standby_refuses_agents_until_it_takes_over(two):
 
 
 def test_the_connection_of_two_controllers_stays(monkeypatch, tmp_path):
-    """If a controller watches another one, it sends nothing. Its silent connection must stay open."""
+    """A controller that watches another one sends nothing on the connection, which must stay open."""
     monkeypatch.setattr(channel, "SILENT_S", 0.5)
     monkeypatch.setattr(channel, "TELL_S", 0.05)
     keys = Keys(tmp_path, (), controllers=("east", "west"))

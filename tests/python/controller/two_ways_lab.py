@@ -4,8 +4,9 @@
         h1 <   > h2          data through a, ACKs through b
              b
 
-The nodes a and b are routers. With Open vSwitch, the controller would send data and ACKs along the same path,
-the shortest one. The agent at b needs keys, because it reaches the controller over the network.
+The nodes a and b are routers and not switches of Open vSwitch, because the controller sends data and ACKs
+through such switches along the same path, the shortest one. The agent at b needs keys, because it reaches the
+controller over the network.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def boot(package: Path, folder: Path, result: Path) -> None:
         (root / "dev" / name).touch()
         subprocess.run(["mount", "--bind", f"/dev/{name}", root / "dev" / name], check=True)
     (root / "dev/fd").symlink_to("/proc/self/fd")
-    # systemd copies these for a unit with PrivateDevices.
+    # For a unit with PrivateDevices, systemd copies /dev/pts and /dev/shm.
     for name in ("pts", "shm"):
         (root / "dev" / name).mkdir()
     mount("devpts", "devpts", root / "dev/pts", "-o", "newinstance,ptmxmode=0666")
