@@ -58,7 +58,7 @@ interface Thread {
  * A run is one point of the scenario's sweep, with one seed.
  *
  * @param scenario The text of a scenario file (TOML).
- * @throws Error with the line that the command line prints, if the scenario has an error. The line calls the text
+ * @throws Error with the line that the command line prints, if the scenario has an error. In this line, the file is
  *   `scenario.toml`.
  */
 export async function run(scenario: string, options: RunOptions = {}): Promise<Outcome> {

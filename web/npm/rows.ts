@@ -1,4 +1,4 @@
-/** Reads the rows of a simulation that are new, for messages from a worker. */
+/** Reads the new rows of a simulation, for messages from a worker. */
 
 /** Columns of equal length: numbers, or text. */
 export type Columns = Record<string, Float64Array | string[]>;

@@ -41,7 +41,7 @@ export function switchTheme(): void {
   try {
     localStorage.setItem(KEY, theme.value);
   } catch {
-    // Some browsers refuse storage to files. The choice then lasts as long as the page.
+    // Some browsers refuse storage to pages from files. The choice then lasts until the page is closed.
   }
 }
 
@@ -54,7 +54,10 @@ function stored(): Theme {
   }
 }
 
-/** The number of a flow's colour and dash. If there are too many flows, those of an entry of `[[flows]]` share one. */
+/**
+ * The number of a flow's colour and dash. If there are too many flows, all flows of an entry of `[[flows]]` share a
+ * number, unless there is only one entry.
+ */
 export function colourIndex(network: Network, group: number): number {
   if (network.flows.length <= 2 * LIGHT.length) return group;
   const entry = network.flows[group]?.entry ?? 0;
@@ -66,7 +69,7 @@ export function colour(index: number): string {
   return palette[index % palette.length] as string;
 }
 
-/** Dashes tell flows apart that share a colour because there are more flows than colours. */
+/** If there are more flows than colours, dashes distinguish the flows that share a colour. */
 export function dash(index: number): number[] {
   return Math.floor(index / LIGHT.length) % 2 === 0 ? [] : [6, 3];
 }

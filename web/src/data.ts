@@ -41,7 +41,7 @@ export class SeedData {
   links = new Map<number, Series>();
   /** By entity, then by variable. */
   traces = new Map<string, Map<string, Series>>();
-  /** Rows of the results by the number of the flow or link; flows have one when they have ended. */
+  /** Rows of the results by the number of the flow or link. The engine sends them at the end of the seed's run. */
   flowRows = new Map<number, FlowRow>();
   linkRows = new Map<number, LinkRow>();
   /** The flows that have started, by number. */
@@ -80,7 +80,7 @@ export class RunData {
     if (link !== undefined) this.packets.configure(link.delay_s, (time) => rateAt(link.rates_bps, time));
   }
 
-  /** Frees the packets. Only the present run shows packets; others are shown as lines. */
+  /** Frees the packets. Only the present run shows packets; the other runs are shown as lines. */
   releasePackets(): void {
     this.packets = new PacketLog();
   }
@@ -107,7 +107,7 @@ export class RunData {
       seed.know(row);
     }
     for (const row of rows<LinkRow>(tables.links)) {
-      // A packet counts when its transmission begins, so this can exceed 1. `narrows run` also limits it to 1.
+      // A packet counts when its transmission begins, so utilisation can exceed 1. `narrows run` limits it to 1, too.
       row.utilisation = Math.min(row.utilisation, 1);
       seed.linkRows.set(row.link, row);
     }
@@ -130,20 +130,20 @@ export class RunData {
     return index >= 0 ? index : (startOrder(this.network)[flow] ?? 0);
   }
 
-  /** The samples in a seed of a flow of the first seed. */
+  /** The samples that a seed has of a flow. `flow` is the flow's number in the first seed. */
   seriesIn(seed: SeedData, flow: number): Series | undefined {
     const number = this.numberIn(seed, flow);
     return number === undefined ? undefined : seed.flows.get(number);
   }
 
-  /** The results in a seed of a flow of the first seed. */
+  /** The results that a seed has of a flow. `flow` is the flow's number in the first seed. */
   rowIn(seed: SeedData, flow: number): FlowRow | undefined {
     const number = this.numberIn(seed, flow);
     return number === undefined ? undefined : seed.flowRows.get(number);
   }
 
   /**
-   * The number in a seed of a flow of the first seed, if the seed has this flow (already).
+   * The number that a flow has in a seed, if the seed has this flow (already). `flow` is its number in the first seed.
    *
    * The simulator numbers flows in the order of their starts. If starts are random, the same flow has another number in
    * another seed.

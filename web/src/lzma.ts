@@ -2,15 +2,15 @@
  * Decodes the format `.lzma` ("LZMA alone") of Igor Pavlov's LZMA specification (LZMA SDK, `lzma-specification.txt`).
  *
  * The engine is 27 % smaller with LZMA than with gzip, the only general format that all browsers decode. The header
- * must have the size of the data.
+ * must contain the size of the uncompressed data.
  */
 
-/** Probabilities have 11 bits; a bit moves its probability by 1/32 of the distance to the end. */
+/** Probabilities have 11 bits. Each decoded bit moves its probability towards 0 or 1 by 1/32 of the distance. */
 const [ONE, SHIFT] = [1 << 11, 5];
 const STATES = 12;
 const TOP = 2 ** 24;
 
-/** Probabilities, each at first one half. */
+/** Probabilities, each initially one half. */
 function probabilities(size: number): Uint16Array {
   return new Uint16Array(size).fill(ONE / 2);
 }
@@ -120,7 +120,7 @@ export function decodeLzma(input: Uint8Array): Uint8Array<ArrayBuffer> {
       const offset = 0x300 * (((position & ((1 << lp) - 1)) << lc) + (before >> (8 - lc)));
       let symbol = 1;
       if (state >= 7) {
-        // Behind a match, the byte that the match would have continued with helps to predict.
+        // After a match, the byte with which the match would have continued helps to predict this byte.
         let predicted = output[position - rep0 - 1] as number;
         while (symbol < 0x100) {
           const matchBit = (predicted >> 7) & 1;

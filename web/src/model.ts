@@ -1,10 +1,10 @@
-/** What the drawing needs to know about the network and its queue at a time. */
+/** The state of the network and its queue at a time, for the drawing. */
 
 import type { RunData } from "./data";
 import { Fate, type PacketLog } from "./packets";
 import type { LinkInfo, Network } from "./protocol";
 
-/** The limit of a link's queue in packets of 1500 bytes, or `null` if it has none or several. */
+/** The limit of a link's queue in packets of 1500 bytes, or `null` if the queue has no limit or several limits. */
 export function limitPackets(link: LinkInfo): number | null {
   const limit = (link.queue as { limit?: unknown } | null)?.limit;
   if (typeof limit !== "object" || limit === null) return null;
@@ -20,7 +20,7 @@ export function queueKind(link: LinkInfo): string {
   return mark !== undefined && mark !== "none" ? mark : (queue?.kind ?? "fifo");
 }
 
-/** The last sample of a column of the watched link until a time. */
+/** The watched link's last sample in this column, up to this time. */
 export function linkSample(run: RunData, column: string, time: number): number | undefined {
   const series = run.watched === null ? undefined : run.first.links.get(run.watched);
   const times = series?.t_s ?? [];
@@ -33,13 +33,13 @@ export function linkSample(run: RunData, column: string, time: number): number |
   return low === 0 ? undefined : series?.[column]?.[low - 1];
 }
 
-/** Packets that arrived this long before others are no longer looked for. */
+/** The search for waiting packets ends after this number of consecutive packets that do not wait. */
 const SETTLED = 300;
 
 /**
  * The packets that wait in the queue at a time, the oldest first.
  *
- * The fate of the last packets before the end of the results is unknown. Of these, the newest are taken to be
+ * The fate of the last packets before the end of the results is unknown. The newest of these packets count as
  * waiting, up to the sampled length of the queue.
  */
 export function waiting(log: PacketLog, time: number, sampled = 0): number[] {

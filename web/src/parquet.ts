@@ -155,7 +155,7 @@ const list = (type: number, values: Value[]): Value => ({ type: LIST, write: (to
 class Thrift {
   readonly bytes: number[] = [];
 
-  /** Fields in ascending order of their numbers. Each has its type and the distance to the number before it. */
+  /** Fields in ascending order of their numbers. Each has its type and the difference to the previous number. */
   struct(fields: Fields): this {
     let last = 0;
     for (const [id, value] of fields) {

@@ -18,7 +18,7 @@ function lineOfKey(text: string, wanted: string[]): number {
   const counts = new Map<string, number>();
   let table: string[] = [];
   let best = { depth: 0, line: 0 };
-  /** The path of a header. A list stands for its last entry, e.g. `flows.app` for `flows.2.app`. */
+  /** The path of a header. The name of a list means its last entry, e.g. `flows.app` means `flows.2.app`. */
   const pathOf = (parts: string[]): string[] => {
     const path: string[] = [];
     for (const part of parts) {

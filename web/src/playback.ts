@@ -37,11 +37,11 @@ export function onNewRun(): void {
   isPlaying.value = true;
 }
 
-/** Real time that a replay takes at least, in s. */
+/** Minimum real time of a replay, in s. */
 const REPLAY_S = 4;
 
 export function play(): void {
-  // At full speed, a complete run has no more to show. It is replayed slowly enough to follow it.
+  // At full speed, a complete run has no more to show. It is replayed at a speed that a reader can follow.
   if (speed.value === FULL_SPEED && run.value?.complete) {
     const [slower] = SPEEDS.find(([value]) => duration() / value >= REPLAY_S) ?? [1];
     speed.value = slower;

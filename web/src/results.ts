@@ -1,4 +1,4 @@
-/** The rows of the table of results: final figures after a run, and those of the last samples during a run. */
+/** The rows of the table of results: final values after a run, and values of the last samples during a run. */
 
 import { flowName } from "./charts/lines";
 import type { FlowRow, LinkRow, RunData, SeedData } from "./data";
@@ -26,7 +26,7 @@ export interface ResultRow {
   fct: Figure;
 }
 
-/** Most flows or links in a table. */
+/** Maximum number of flows or links in a table. */
 export const MOST_ROWS = 24;
 
 export function resultRows(run: RunData, most = MOST_ROWS): ResultRow[] {

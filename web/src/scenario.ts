@@ -90,7 +90,10 @@ function jsonAsToml(value: Json): string {
   return toml(value ?? "");
 }
 
-/** The keys of a new flow: those of the ends that it needs, and a start after the others. */
+/**
+ * The keys of a new flow. Without a layout, it has the ends of the first flow. In a run of at least 8 s, it starts at
+ * 2 s.
+ */
 export function newFlow(description: Description, cc: string): string {
   const flows = list(description.set.flows).map((entry) => table(entry));
   const lines = [`cc = ${toml(cc)}`];

@@ -14,7 +14,7 @@ import { toFragment } from "./url";
 export type Compare = "ghost" | "side" | "none";
 
 export const text = signal("");
-/** The line of the command line about the present text, or an empty string. */
+/** The error that the command line prints for the present text, or an empty string. */
 export const problem = signal("");
 /** A message about the address of the page, or an empty string. */
 export const notice = signal("");
@@ -39,7 +39,7 @@ export const chosenLink = signal<string | null>(null);
 /** Number of the point of the sweep that is shown. */
 export const point = signal(0);
 
-/** Number of seeds that the page runs at most; `narrows run` has no such limit. */
+/** Maximum number of seeds that the page runs; `narrows run` has no such limit. */
 export const MOST_SEEDS = 20;
 
 let engine: Engine | null = null;
@@ -171,7 +171,7 @@ export async function runInBackground(toml: string, at: number): Promise<RunData
   });
 }
 
-/** Whether a network is another one with more or fewer nodes, as after a change of its flows. */
+/** Whether one of the networks has all nodes of the other, e.g. after a change of the flows. */
 function isComparable(a: Network, b: Network): boolean {
   const [small, large] = a.nodes.length < b.nodes.length ? [a, b] : [b, a];
   return small.nodes.every((node) => large.nodes.includes(node));
@@ -188,7 +188,7 @@ export function watchedLink(network: Network): number | null {
   return chosen >= 0 ? chosen : bottleneck(network);
 }
 
-/** The link that the data of the most flows crosses, among the slowest links. */
+/** Of the slowest links, the link that the data of the most flows crosses. */
 export function bottleneck(network: Network): number | null {
   const users = new Map<number, number>();
   for (const flow of network.flows) {

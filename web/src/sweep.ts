@@ -5,7 +5,7 @@ import type { RunData } from "./data";
 import type { Json } from "./protocol";
 import { compare, described, other, point, problem, recheck, run, runInBackground } from "./state";
 
-/** Number of points that the page offers at most; `narrows run` has no such limit. */
+/** Maximum number of points that the page offers; `narrows run` has no such limit. */
 export const MOST_POINTS = 64;
 
 /** Runs of points of the scenario with this text. */
@@ -15,7 +15,7 @@ export const isRunningAll = signal(false);
 /** The values of the factors of each point that the page offers. */
 export const points = computed(() => (described.value?.points ?? []).slice(0, MOST_POINTS));
 export const isSweep = computed(() => points.value.length > 1);
-/** The runs of all points so far. There are none after a change of the text. */
+/** The runs of all points so far. After a change of the text, the list is empty. */
 export const pointRuns = computed(() => (all.value.toml === run.value?.toml ? all.value.runs : []));
 /** The runs that are drawn as faint lines: all other points, or the run that is compared. */
 export const ghosts = computed((): RunData[] => {
@@ -36,7 +36,7 @@ export function choosePoint(index: number): void {
   recheck();
 }
 
-/** Simulates all points. A change of the text, or the choice of a point, stops this. */
+/** Simulates all points. A change of the text, or the choice of a point, stops the simulation. */
 export async function runAll(): Promise<void> {
   const current = run.value;
   if (current === null || !current.complete || isRunningAll.value) return;

@@ -64,7 +64,7 @@ function samples(parts: Map<number, Series>, key: string): Values {
       name,
       order.map(({ series, row }) => series[name]?.[row] ?? Number.NaN),
     );
-    // As in the tables of `narrows run`, the number follows the time.
+    // As in the tables of `narrows run`, the number of the flow or link follows the time.
     if (name === "t_s")
       result.set(
         key,

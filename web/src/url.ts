@@ -40,7 +40,7 @@ async function through(
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     parts.push(part.value);
     length += part.value.length;
-    // A short fragment can hold gigabytes.
+    // A short fragment can decompress to gigabytes.
     if (length > 2 * MOST_BYTES) {
       void reader.cancel();
       throw new RangeError("too long");

@@ -22,7 +22,7 @@ interface Simulation {
 
 type EditFunctions = Record<CallName, (...args: (string | number)[]) => string>;
 
-/** What wasm-bindgen's glue (target `no-modules`) declares in front of this file. */
+/** Declared by wasm-bindgen's glue (target `no-modules`), which the build puts in front of this file. */
 declare const wasm_bindgen: ((init: { module_or_path: ArrayBuffer }) => Promise<unknown>) &
   EditFunctions & {
     Simulation: new (toml: string, point: number, seed: number, watched?: number) => Simulation;
@@ -123,7 +123,8 @@ function slice(): void {
     complete = simulation.advance(simulation.now + current.step);
     const took = performance.now() - now;
     now += took;
-    // A step can cost much more than the one before it, e.g. after a slow start. It must not delay messages for long.
+    // A step can cost much more than the one before it, e.g. after slow start. Such a step must not delay messages for
+    // long.
     const factor = Math.max(0.1, Math.min(2, SLICE_MS / 4 / Math.max(took, 0.1)));
     current.step = Math.min(current.step * factor, simulation.duration / STEPS);
   }

@@ -196,7 +196,7 @@ static void packet(int leaves)
 		sock_view.src_port = w.packet[at] << 8 | w.packet[at + 1];
 	memcpy(before, w.packet, sizeof(before));
 	if (leaves) {
-		/* A packet never leaves earlier than TCP wants, and never much later. */
+		/* A packet never leaves before TCP's departure time, and never much later. */
 		skb.tstamp = w.tp.tcp_wstamp_ns;
 		CHECK(nrw_depart(&skb) == NRW_PASS);
 		CHECK(skb.tstamp - w.tp.tcp_wstamp_ns <= NRW_HOLD_NS);

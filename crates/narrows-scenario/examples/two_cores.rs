@@ -2,8 +2,8 @@
 //!
 //! A fat tree is divided into two halves of its pods. Parallel simulators with conservative windows (Unison, EuroSys
 //! 2024) let each half simulate for one window, the *lookahead*, and then wait for the other half. A packet needs at
-//! least this time from one half to the other. Here no flow crosses from one half to the other, so nothing has to be
-//! handed over, and the measured speed-up is above that of a real parallel run.
+//! least one window from one half to the other. In this program, no flow crosses from one half to the other, so the
+//! halves hand over no packets. The measured speed-up is therefore above the speed-up of a real parallel run.
 //!
 //! ```sh
 //! cargo run --release -p narrows-scenario --example two_cores -- 8 1400 20
@@ -95,7 +95,7 @@ fn simulate(
     Ok(Done { took, events })
 }
 
-/// Simulates the plans on a thread each.
+/// Simulates each plan on its own thread.
 fn together(plans: [&Plan; 2], window: Option<Span>) -> Result<Both, Box<dyn Error>> {
     let progress = [Progress(AtomicU64::new(0)), Progress(AtomicU64::new(0))];
     let [one, two] = thread::scope(|scope| {

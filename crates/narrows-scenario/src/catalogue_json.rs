@@ -39,7 +39,8 @@ fn added(entry: &RateEntry) -> Json {
     })
 }
 
-/// Returns the parameters' defaults in literal mode, if they differ from the defaults without a mode.
+/// Returns the defaults that parameters have in the mode `literal`, but only those that differ from the defaults
+/// without a mode.
 fn literal(entry: &registry::Entry) -> Values {
     if entry.parameter("mode").is_none() {
         return Values::new();

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 /// A source of files: scenarios, traces, matrices, and files of parameters and programs.
 pub trait Files {
-    /// Returns the content of a file. If the file has more than `most` bytes, the result may have `most` + 1 bytes.
+    /// Returns the content of a file. If the file has more than `most` bytes, the result may be cut to `most` + 1
+    /// bytes. A caller detects a file that is too long by this length.
     ///
     /// # Errors
     /// Returns the reason if the file cannot be read.

@@ -98,7 +98,7 @@ impl Scenario {
         Scenario::checked(data, source, Vec::new())
     }
 
-    /// Checks tables that may have old names: a sweep that an override sets can have some.
+    /// Checks tables. They may have old names, because an override can set a sweep that contains old names.
     fn checked(data: Table, source: &str, mut renamed: Vec<Renamed>) -> Result<Self> {
         let data = Value::Table(retired::current_names(data, &mut renamed)?);
         let mut reader = Reader::default();
@@ -106,7 +106,7 @@ impl Scenario {
         if let Some(error) = first_error(&reader.into_problems(), &data, Content::about()) {
             return Err(error);
         }
-        // Without problems, there is a content.
+        // If there are no problems, `content` is set.
         let content = content.ok_or_else(|| Error::new("found no scenario, expected one", ""))?;
         Ok(Scenario { content, source: source.to_owned(), renamed })
     }

@@ -328,7 +328,7 @@ fn varied_scenario(scenario: &Scenario, base: &Table, changes: &Table, place: &s
     })
 }
 
-/// Returns the form in which the table of runs has this value of a factor.
+/// Converts a factor's value to the form that the table of runs uses.
 fn label(value: &Value) -> Value {
     match value {
         Value::Bool(flag) => flag.to_string().into(),

@@ -14,8 +14,8 @@ use crate::value::decimal::Decimal;
 /// Nanoseconds of a second.
 pub(crate) const NANOS_PER_SEC: u64 = 1_000_000_000;
 
-/// Longest time, in ns. With this limit and the two next ones, every product of two values fits into the simulator's
-/// 64 bits.
+/// Longest time, in ns. The product of a time and a rate may exceed 64 bits, so `narrows_control::units` computes it in
+/// 128 bits.
 pub const MAX_NANOS: u64 = 1_000_000 * NANOS_PER_SEC;
 /// Highest rate, in bit/s.
 pub const MAX_BITS_PER_SEC: u64 = 1_000_000_000_000_000;
@@ -224,7 +224,7 @@ fn parse_part(value: &Value, expected: &str) -> Result<f64, Expected> {
     if (0.0..=1.0).contains(&p) { Ok(p) } else { Err(format!("{expected}, between 0 and 1")) }
 }
 
-/// Parses a loss such as `0.1%` or 0.001. A bare 1 (1 % or 100 %?) is an error.
+/// Parses a loss such as `0.1%` or 0.001. A bare 1 is an error, because it could mean 1 % or 100 %.
 ///
 /// # Errors
 /// Returns the text that follows "expected".

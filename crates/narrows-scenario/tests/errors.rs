@@ -1,6 +1,6 @@
-//! Errors keep their words. The Python package of version 0.3.0 had an implementation of its own, from which these
-//! errors come: `errors.json` has scenarios in TOML, each with its error, and `changed.json` has the tables of scenarios
-//! after random changes.
+//! Tests that errors keep their words. The errors come from the Python package of version 0.3.0, which had an
+//! implementation of its own. `errors.json` has scenarios in TOML, each with its error. `changed.json` has the tables
+//! of scenarios after random changes, each with its error.
 
 use narrows_scenario::{Disk, Error, Memory, Scenario, Settings, Table, Value, expand, resolve};
 

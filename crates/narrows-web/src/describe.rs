@@ -26,7 +26,7 @@ pub(crate) fn choose(toml: &str, point: usize) -> Result<Chosen> {
     Ok(Chosen { scenario, points, seeds, survey })
 }
 
-/// An error of the simulator as an error about the scenario: `flows[0].cc: ...` is the key `flows.0.cc`.
+/// Converts an error of the simulator to an error about the scenario. The key of `flows[0].cc: ...` is `flows.0.cc`.
 fn in_scenario(survey: &Survey, problem: &str) -> Error {
     let is_key = |place: &str| place.chars().all(|c| c.is_ascii_alphanumeric() || "_.[]".contains(c));
     let parts = problem.split_once(": ").filter(|(place, _)| is_key(place));

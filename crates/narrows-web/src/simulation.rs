@@ -13,7 +13,7 @@ use crate::describe::choose;
 use crate::packets::{Row, Rows, Watch};
 use crate::thrown;
 
-/// JavaScript's numbers are exact up to this one (`Number.MAX_SAFE_INTEGER`).
+/// JavaScript's whole numbers are exact up to this number (`Number.MAX_SAFE_INTEGER`).
 const MOST_SEED: f64 = 9_007_199_254_740_991.0;
 
 /// A run; `None` after its end.
@@ -103,7 +103,8 @@ impl Simulation {
 
     /// Simulates until a time in seconds, or until the end of the run. Returns whether the run is complete.
     ///
-    /// The time is rounded to nanoseconds, so that steps of 0.1 s reach 0.8 s, although 0.7 + 0.1 is less.
+    /// The time is rounded to nanoseconds, so that steps of 0.1 s reach 0.8 s. In floating point, 0.7 + 0.1 is less
+    /// than 0.8.
     pub fn advance(&mut self, until: f64) -> bool {
         let Some(active) = &mut self.active else { return true };
         let until = Time::from_nanos((until.max(0.0) * 1e9).round() as u64);
@@ -127,9 +128,9 @@ impl Simulation {
         }
     }
 
-    /// The rows of a table from row `from` on, as an object of columns. During the run, these are `flow_samples`,
-    /// `link_samples`, `events`, `traces` and (for flows that have ended) `flows`. After its end, these are all tables.
-    /// An unknown table gives an empty object.
+    /// The rows of a table from row `from` on, as an object of columns. During the run, the available tables are
+    /// `flow_samples`, `link_samples`, `events`, `traces` and (for flows that have ended) `flows`. After the run, all
+    /// tables are available. An unknown table gives an empty object.
     #[wasm_bindgen(unchecked_return_type = "Record<string, Float64Array | string[]>")]
     pub fn rows(&self, table: &str, from: usize) -> Object {
         match (&self.active, &self.results) {
@@ -142,7 +143,7 @@ impl Simulation {
     }
 
     /// The flows that exist now and have at least the number `from`, as an object of columns: `flow`, `name`, `source`.
-    /// The page needs them before the flows have ended, because random starts decide which flow gets which number.
+    /// The page needs these rows before the flows end, because random starts decide which flow gets which number.
     #[wasm_bindgen(unchecked_return_type = "Record<string, Float64Array | string[]>")]
     pub fn live_flows(&self, from: u32) -> Object {
         let object = Object::new();

@@ -27,7 +27,7 @@ export function phasesOf(variables: Map<string, Series>): Phase[] {
   return phases;
 }
 
-/** The unit of a traced variable, and the factor from the traced value to this unit. Other variables have no unit. */
+/** A traced variable's unit, and the factor from the traced value to this unit. Unlisted variables have no unit. */
 export function unitOf(key: string, cc: string): { unit: string; factor: number } {
   // The simulator counts rates in bytes per second.
   if (["bw", "max_bw"].includes(key)) return { unit: "Mbit/s", factor: 8e-6 };

@@ -16,7 +16,7 @@ export interface Line {
   low?: number[];
   high?: number[];
   fill?: boolean;
-  /** Neither in the readout nor in the range of the axis. */
+  /** The readout and the range of the axis ignore this line. */
   isReference?: boolean;
 }
 

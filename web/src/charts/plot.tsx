@@ -178,7 +178,7 @@ function options(latest: { current: Props }, width: number): uPlot.Options {
           plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
         },
       ],
-      // Lines are drawn over the ticks: where ticks are dense, they would hide a small window.
+      // Lines are drawn over the ticks, because dense ticks would hide a small window.
       drawClear: [(plot) => latest.current.behind?.(plot), (plot) => drawTicks(plot, latest.current)],
     },
   };

@@ -11,7 +11,7 @@ export interface Ticks {
   colour: string;
 }
 
-/** Most flows with a row of ticks. More rows would hide the windows. */
+/** Maximum number of flows with a row of ticks. More rows would hide the windows. */
 const MOST_ROWS = 4;
 
 /** Whether the figure of the windows has a row of ticks for each flow. */

@@ -49,7 +49,7 @@ export function Figures() {
       )}
       {current.seeds.length > 1 && (
         <p class="note">
-          Lines are means over the seeds. Ticks, the values of the queue and Controller state are those of the
+          Lines are means over the seeds. Ticks, the values of the queue and Controller state are from the
           first seed.
         </p>
       )}
@@ -130,7 +130,7 @@ function MetricFigure({ metric, current, against, isSideBySide, isLast }: Metric
   );
 }
 
-/** Most flows whose values are listed one by one. */
+/** Maximum number of flows whose values are listed one by one. */
 const MOST_NAMES = 6;
 
 /** The values under the pointer, or at the playhead. */

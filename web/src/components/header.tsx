@@ -49,7 +49,7 @@ export function Header() {
   );
 }
 
-/** The experiments of the course. The shown one stays chosen until the text has another title. */
+/** The experiments of the course. The selected experiment stays selected until the text has another title. */
 function Course({ title }: { title: string }) {
   const shown = COURSE.findIndex((preset) => preset.title === title);
   return (

@@ -93,8 +93,8 @@ function FlowTable({ current, against }: { current: RunData; against: RunData | 
       </table>
       {current.complete && current.network.warmup_s > 0 && (
         <p class="note">
-          Retransmits, timeouts, drops, marks and random losses count the whole run. The other values begin
-          after the warm-up of {figure(current.network.warmup_s)} s.
+          Retransmits, timeouts, drops, marks and random losses count the whole run. The other values omit the
+          warm-up of {figure(current.network.warmup_s)} s.
         </p>
       )}
       {current.first.flowRows.size > MOST_ROWS && (

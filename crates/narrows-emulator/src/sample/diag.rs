@@ -67,8 +67,8 @@ fn request(family: i32, from: u16, to: u16, with_bbr: bool) -> [u8; 56] {
     r[1] = libc::IPPROTO_TCP as u8;
     r[2] = 1 << (INET_DIAG_INFO - 1);
     if with_bbr {
-        // The number of INET_DIAG_BBRINFO does not fit into this byte. BBR also answers requests for
-        // INET_DIAG_VEGASINFO (bbr_get_info, net/ipv4/tcp_bbr.c).
+        // The number of INET_DIAG_BBRINFO does not fit into this byte. The request therefore has INET_DIAG_VEGASINFO,
+        // which BBR also answers (bbr_get_info, net/ipv4/tcp_bbr.c).
         r[2] |= 1 << (INET_DIAG_VEGASINFO - 1);
     }
     r[4..8].copy_from_slice(&STATES.to_ne_bytes());

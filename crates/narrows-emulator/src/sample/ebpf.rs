@@ -1,6 +1,6 @@
 //! Reads the state of BBR in eBPF (`narrows cc`) from maps with an entry for each socket.
 //!
-//! `narrows-agent cc list --json` describes the maps. This file only knows the names and units of the fields
+//! `narrows-agent cc list --json` describes the maps. This file contains only the names and units of the fields
 //! (`crates/narrows-agent/bpf/cc/state.h`, `bounded.h`).
 
 use std::os::fd::AsFd;

@@ -106,8 +106,8 @@ fn softnet() -> (u64, u64) {
     fs::read_to_string("/proc/net/softnet_stat").map(|text| parse_softnet(&text)).unwrap_or_default()
 }
 
-/// Adds up the drops, and the squeezes, of all processors. The file has a line for each processor with hexadecimal
-/// numbers: processed, dropped, squeezed, ...
+/// Returns the sum of the drops of all processors, and the sum of their squeezes. The file has a line for each
+/// processor with hexadecimal numbers: processed, dropped, squeezed, ...
 fn parse_softnet(text: &str) -> (u64, u64) {
     text.lines().fold((0, 0), |(dropped, squeezed), line| {
         let mut fields = line.split_whitespace().skip(1).map(|f| u64::from_str_radix(f, 16).unwrap_or(0));

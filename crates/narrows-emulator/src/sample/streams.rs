@@ -182,7 +182,7 @@ mod tests {
         assert_eq!((streams.delivered(), streams.done()), (0, None));
         streams.on_delivered(&ack(116), secs(2));
         assert_eq!(streams.delivered(), 15);
-        assert_eq!(streams.done(), None, "the sender does not know it yet");
+        assert_eq!(streams.done(), None, "the acknowledgement has not reached the sender");
         streams.on_acknowledged(&ack(116), secs(3));
         assert_eq!(streams.done(), Some((secs(3), secs(2))));
     }

@@ -322,7 +322,7 @@ impl Flow {
         {
             return Err(format!("no {key} with transport = '{}'", self.transport.word()));
         }
-        // A QUIC flow with a key of TCP is reported before its rate.
+        // For a QUIC flow, a key of TCP is reported first, and `rate` second.
         if self.rate.is_some() {
             let expected = "a rate only with transport = 'udp' (an application's rate is app = {rate = ...})";
             return Err(expected.to_owned());

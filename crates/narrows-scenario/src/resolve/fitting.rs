@@ -21,7 +21,8 @@ use crate::units::{BitRate, Bytes, Limit, format_rate};
 pub(super) fn check(scenario: &Scenario, graph: &Graph<'_>, entries: &[Entry], paths: &[Path]) -> Result<()> {
     every_rtt_is_used(scenario, entries)?;
     for link in &graph.links {
-        // A queue that the reverse direction inherits was chosen for the rate of the forward direction.
+        // If the reverse direction inherits a queue, the rates of its classes are not checked, because the queue was
+        // chosen for the rate of the forward direction.
         if !link.inherits_queue {
             guarantees(link)?;
         }

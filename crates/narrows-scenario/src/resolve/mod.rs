@@ -79,10 +79,11 @@ pub struct Settings<'a> {
     pub catalogue: &'a Catalogue,
     /// Names that `cc` may take. If the list is empty, names are not checked.
     pub congestion_controllers: Vec<String>,
-    /// Names that a rate controller's `kind` may take. If the list is empty, all rate controllers of the catalogue.
+    /// Names that a rate controller's `kind` may take. If the list is empty, `kind` may name any rate controller of the
+    /// catalogue.
     pub rate_controllers: Vec<String>,
-    /// The kernel that offers these congestion controllers, as messages call it. If the text is empty, the simulator
-    /// offers them.
+    /// If a kernel offers these congestion controllers, the name of this kernel in messages. If the text is empty, the
+    /// simulator offers them.
     pub kernel: String,
     /// The files that the scenario names.
     pub files: &'a dyn Files,

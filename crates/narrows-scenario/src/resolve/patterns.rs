@@ -103,7 +103,7 @@ fn named(given: Option<&Ends>, known: &[String], key: &str) -> Result<Vec<String
     let mut names: IndexSet<String> = IndexSet::new();
     for (name, place) in listed {
         if !name.contains(['*', '?']) {
-            // The name may be wrong. The graph checks it later, because it knows all nodes.
+            // The name may be wrong. The graph, which has all nodes, checks it later.
             names.insert(name.clone());
             continue;
         }

@@ -1,5 +1,5 @@
-//! The random numbers of patterns of flows: those of Python's `random.Random(text).random()`, so that a scenario keeps
-//! its pairs.
+//! Random numbers for the patterns of flows. They equal the numbers of Python's `random.Random(text).random()`, so that
+//! a scenario keeps its pairs of hosts.
 
 use sha2::{Digest, Sha512};
 

@@ -12,7 +12,7 @@ pub(crate) struct Decimal {
     point: i64,
 }
 
-/// Maximum number of digits before the point, after it, and of the exponent.
+/// Maximum number of digits before the point, after the point, and in the exponent.
 const MOST_DIGITS: usize = 25;
 const MOST_EXPONENT_DIGITS: usize = 2;
 

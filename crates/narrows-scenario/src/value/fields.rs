@@ -203,7 +203,7 @@ fn parse_data(value: &Value) -> Result<Value, String> {
             Value::Table(table) => table.values().try_for_each(|inner| check(inner, depth + 1)),
             Value::List(list) => list.iter().try_for_each(|inner| check(inner, depth + 1)),
             Value::Float(n) if !n.is_finite() => Err("finite numbers".to_owned()),
-            // The smallest number of 64 bits has no positive counterpart.
+            // The smallest number of 64 bits is refused, because it has no positive counterpart.
             Value::Big(_) | Value::Int(i64::MIN) => Err("numbers of at most 64 bits".to_owned()),
             Value::Date(_) | Value::Null => Err("strings, numbers, true, false, lists and tables".to_owned()),
             _ => Ok(()),

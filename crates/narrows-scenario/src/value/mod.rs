@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `toml` | reads TOML text |
 //! | `reader` | reads the keys of a table, and collects all problems |
-//! | `table` | the macros that declare tables, and what a table knows about its keys |
+//! | `table` | the macros that declare tables, and the properties of each key |
 //! | `fields` | the types of fields: how each one reads and writes a value |
 //! | `words` | the macro that declares choices between words |
 //! | `schema` | the JSON schema of scenarios |
@@ -39,14 +39,14 @@ pub type Table = IndexMap<String, Value>;
 /// A value of a scenario that has not been checked yet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// No value. TOML has no such value, but JSON has. An optional key takes it.
+    /// No value: `null` in JSON. TOML has no such value. Optional keys accept it.
     Null,
     /// `true` or `false`.
     Bool(bool),
     /// A whole number.
     Int(i64),
-    /// The decimal digits of a whole number that needs more than 64 bits, with the sign of a negative number. If there
-    /// are more than 4300 digits, the text has none.
+    /// The decimal digits of a whole number that needs more than 64 bits, with the sign of a negative number. If the
+    /// number has more than 4300 digits, the text contains no digits.
     Big(String),
     /// A floating-point number.
     Float(f64),

@@ -110,7 +110,8 @@ fn similarity(a: &[char], b: &[char]) -> f64 {
     if total == 0 { 1.0 } else { 2.0 * matching(a, b) as f64 / total as f64 }
 }
 
-/// Returns the length of the longest common part, plus those of the parts before and after it.
+/// Returns the length of the longest common part, plus the result of this function for the parts before it and for the
+/// parts after it.
 fn matching(a: &[char], b: &[char]) -> usize {
     let (mut best, mut at_a, mut at_b) = (0, 0, 0);
     let mut lengths = vec![0usize; b.len() + 1];

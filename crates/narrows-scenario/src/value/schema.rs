@@ -164,7 +164,7 @@ fn of_table(table: &About) -> Json {
     let mut required: Vec<&str> = Vec::new();
     if let Some((tag, word_of_tag)) = table.tag {
         let mut schema = word(word_of_tag);
-        // A published network is known by its name.
+        // The key `name` identifies a published network, so `kind` is optional.
         if word_of_tag == "named" {
             schema["description"] = json!("Optional if there is a `name`.");
         } else {
