@@ -237,6 +237,9 @@ def test_missing_credentials_cost_one_line(url, backend, monkeypatch, tmp_path):
     s3fs.S3FileSystem.clear_instance_cache()
     with pytest.raises(OutputError) as error:
         sweep.run(scenario(), out=url, backend=backend)
-    expected = "found no credentials, expected those of the store in the environment or in its files"
+    expected = (
+        "found no credentials for the store, expected them in the environment or in the "
+        "configuration files of the store's tools"
+    )
     assert str(error.value) == f"{url}: {expected}"
     assert not backend.plans

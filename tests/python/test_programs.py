@@ -158,7 +158,8 @@ def test_names_whose_logs_would_be_the_same_are_refused():
         + "[[flows]]"
         + entry.replace('cc = "reno"', 'name = "a_b"')
     )
-    assert "flows.1.name: found 'a_b', whose logs would have the names of those of flows.0" in refused(both)
+    expected = "flows.1.name: found 'a_b', whose logs would have the same names as the logs of flows.0"
+    assert expected in refused(both)
 
 
 def test_special_files_are_refused(tmp_path):

@@ -62,7 +62,7 @@ def test_what_cannot_be_merged_is_one_line_and_writes_nothing(tmp_path, backend)
     for folders, message in (
         ([one, three], "found no results of 2 of 6 runs, e.g. of run 2; expected all"),
         ([one, two, two], "found run 2, which"),
-        ([one, other], "found another sweep's, expected that of"),
+        ([one, other], "found the value of another sweep, expected the value in"),
         ([one, tmp_path / "none"], "no such folder, expected a folder of results"),
     ):
         with pytest.raises(OutputError, match=message) as error:

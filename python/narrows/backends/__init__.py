@@ -102,7 +102,7 @@ class TakesClasses(Protocol):
 
         Args:
             name: the value of `cc`, FILE.py:CLASS.
-            folder: the folder from which a relative path of the file starts.
+            folder: a relative path FILE.py starts at this folder.
 
         Returns:
             SHA-256 of the file and of the files in its folder that it imports.

@@ -67,7 +67,7 @@ class AgentPort:
     report_ns: int | None = None
     """Time of the last report."""
     queued_bytes: int = 0
-    """L3 bytes of the rated class in the queue, according to the last report."""
+    """L3 bytes of the rated class (the flows with rates) in the queue, according to the last report."""
     flows: tuple[FlowInfo, ...] = ()
 
 

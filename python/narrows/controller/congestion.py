@@ -45,7 +45,7 @@ class Congestion:
     def verdict(self, port: int) -> tuple[float, float, float] | None:
         """The latest results of the congestion detector.
 
-        The first two values are the results of the paper's equations 5 and 6. The third value is the arrivals
-        of the rated class as a fraction of its share.
+        The first two values are the results of equations 5 and 6 of the BRF paper. The third value is the
+        arrivals of the rated class (the flows with rates) as a fraction of the share of this class.
         """
         return self._sdn.verdict(port)

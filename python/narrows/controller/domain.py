@@ -350,8 +350,8 @@ class Domain:
         self.installed[event.dpid] = {rule.key: rule for rule in event.rules}
         if event.rules and now_ns < self._hold_until_ns:
             self._held.add(event.dpid)
-        # After a restart, the controller learns the hosts from the switches' existing entries, which admit
-        # the hosts' frames.
+        # After a restart, the controller learns the hosts from the switches' existing entries. These entries
+        # admit the hosts' frames.
         for port, mac in forwarding.adopted_hosts(event.rules):
             if self.topology.port((event.dpid, port)) is not None:
                 self.hosts.learn(now_ns, (event.dpid, port), mac, None)

@@ -16,7 +16,7 @@ class Load:
     tx_bps: float
     rx_bps: float
     netcard_rate: float
-    """The result of the paper's equation 5 for the sending direction (0: the capacity is unknown)."""
+    """The result of the BRF paper's equation 5 for the sending direction (0: the capacity is unknown)."""
     utilisation: float | None
     """The rate sent as a fraction of the capacity."""
     dropped: int
@@ -42,7 +42,7 @@ class Loads:
         rx_bps = 8 * max(0, counters.rx_bytes - before.rx_bytes) / seconds
         dropped = counters.rx_dropped + counters.tx_dropped - before.rx_dropped - before.tx_dropped
         packets = counters.tx_packets - before.tx_packets
-        # The paper's equation 5 assumes full packets. The result is only displayed; decisions use byte
+        # Equation 5 of the BRF paper assumes full packets. The result is only displayed. Decisions use byte
         # counters, which are more exact (BRF-70).
         eq5 = netcard_rate(packets, FULL_PACKET, now_ns - last[0], (capacity_bps or 0) // 8)
         used = tx_bps / capacity_bps if capacity_bps else None

@@ -72,8 +72,9 @@ PORTS_MAX, RULES_MAX = 1024, 200_000
 def handles(event_class: Any, states: Any) -> Any:
     """Registers a handler. An exception in the handler ends the connection.
 
-    Without this wrapper, an exception would end the thread that handles the events of all switches. os-ken's
-    `_event_loop` raises `TaskExit` again, and in the native hub `TaskExit` is `Exception` itself.
+    Without this wrapper, an exception would end the thread that handles the events of all switches. The
+    reason is that os-ken's `_event_loop` raises `TaskExit` again, and os-ken's native hub defines `TaskExit`
+    as `Exception`.
     """
 
     def register(method: Callable[[Any, Any], None]) -> Any:

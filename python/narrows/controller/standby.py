@@ -64,7 +64,7 @@ class Election:
         return False
 
     def tick(self, now_ns: int) -> bool:
-        """Takes over after `takeover_ns` without a sign. Returns whether this call made it active."""
+        """Takes over after `takeover_ns` without a sign. Returns whether the controller became active."""
         if self.is_active or now_ns - self._sign_ns < self._takeover_ns:
             return False
         self.is_active = True

@@ -35,7 +35,7 @@ class Load(_Model):
     capacity_bps: int | None = Field(description="Capacity, bit/s; null if unknown.")
     utilisation: float | None = Field(description="Rate sent as a fraction of the capacity.")
     netcard_rate: float = Field(
-        description="Result of the paper's equation 5, from packets. For information."
+        description="Result of the BRF paper's equation 5, from packets. For information."
     )
     dropped: int = Field(description="Packets dropped by the switch in the interval.")
 
@@ -119,8 +119,8 @@ class CongestionState(_Model):
     seconds: float = Field(description="Duration of this state, seconds.")
     capacity_bps: int
     queued_bytes: int
-    netcard_rate: float | None = Field(description="Result of the paper's equation 5.")
-    queue_utilisation: float | None = Field(description="Result of the paper's equation 6.")
+    netcard_rate: float | None = Field(description="Result of the BRF paper's equation 5.")
+    queue_utilisation: float | None = Field(description="Result of the BRF paper's equation 6.")
     arrivals: float | None = Field(description="Arrivals of the rated class as a fraction of its share.")
     reports: int
     rate_controller: str = Field(description="Name of the rate controller.")

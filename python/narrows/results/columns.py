@@ -169,7 +169,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "events": _columns("""
         t_s | float | s | Time of the event.
         kind | str | | Kind of the event, in the words of the rate controller.
-        entity | str | | Flow or link of the event. A flow that has ended has its group and its slot.
+        entity | str | | Flow or link of the event. A flow that has ended is named by its group and its slot.
         value | float | | Value of the event.
     """),
     "traces": _columns("""

@@ -40,7 +40,8 @@ def merge(folders: Sequence[Path], out: Path, formats: tuple[Format, ...] | None
                 key for key in {**metadata, **_sweep(part)} if _sweep(part).get(key) != metadata.get(key)
             )
             raise OutputError(
-                f"{part.folder}: {key}: found another sweep's, expected that of {parts[0].folder}"
+                f"{part.folder}: {key}: found the value of another sweep, expected the value in "
+                f"{parts[0].folder}"
             )
         assert part.folder is not None
         for path in segments.files(part.folder):

@@ -227,7 +227,9 @@ def fingerprint(runs: Iterable[Run]) -> str:
 
 
 def replicates(seeds: Iterable[int], sides: Sequence[Iterable[Run]]) -> list[int]:
-    """The seeds that count: on every side, their run differs from the runs of earlier seeds that count.
+    """The seeds that count. A seed counts if its run differs from the runs of earlier seeds that count.
+
+    If there are several sides, the runs must differ on every side.
 
     If nothing in a scenario is random, all seeds give the same run. If repetitions of this run counted, the
     confidence interval would have zero width, and any difference between two sides would be significant.

@@ -60,7 +60,7 @@ def loads(text: str, source: str = "scenario", overrides: Mapping[str, Any] | No
 
 
 def _reported(checked: _native.Scenario) -> Scenario:
-    """The scenario. Its old names are reported."""
+    """Report the old names in a scenario, and return the scenario."""
     for old, new in checked.renamed:
         retired.report(checked.source, old, new)
     return Scenario.of(checked)

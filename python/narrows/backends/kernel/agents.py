@@ -1,9 +1,9 @@
 """The agents of a run and their configurations. No side effects, except the search for the program.
 
 A run has one `narrows-agent switch` for each node with controlled ports. A run also has one `sender` for all
-namespaces where BRF flows begin, and one `receiver` for all namespaces where BRF flows end. Sources of PACEC
-get rates in messages. They have a `sender` of their own and no `receiver`, because receivers are unchanged
-(PAC-5). The module `agency` starts the agents.
+namespaces where BRF flows begin, and one `receiver` for all namespaces where BRF flows end. PACEC flows have
+another `sender`, because it gets their rates in messages. They have no `receiver`, because PACEC on real
+switches does not change receivers (rule PAC-5). The module `agency` starts the agents.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ def by_agent(flow: FlowPlan) -> str | None:
 def algorithm(prefix: str, name: str = BRF) -> str:
     """The name with which a run registers its congestion controller `name` in the kernel.
 
-    The name has at most 15 bytes and differs from run to run. All names begin with `BRF`, because the sender
-    is the same eBPF program.
+    The name has at most 15 bytes and differs from run to run. All names begin with `BRF`, because BRF and
+    PACEC use the same eBPF program at the sender.
     """
     _, pid, run, _ = prefix.split("-")
     return f"{BRF}{'' if name == BRF else 'm'}{pid}_{run}"[:15]
@@ -241,7 +241,7 @@ def _check_kind(controller: ControllerPlan, number: int) -> None:
 
 
 def _in_force(controller: ControllerPlan, key: str) -> Value:
-    """The value of a parameter, by default the scenario's default, which can differ from the agent's."""
+    """The value of a parameter. If it is not set, the value is the default of scenarios, not of the agent."""
     default = rate.catalogue()[controller["kind"]].parameters[key].default
     return controller["params"].get(key, default)
 

@@ -170,7 +170,10 @@ class Kernel:
         """
         modules.load(set(algorithms) - set(features.congestion_controls()))
         known = features.congestion_controls()
-        why = f"Linux {os.uname().release} has {', '.join(known)} only ({features.CONGESTION}), and no module"
+        why = (
+            f"Linux {os.uname().release} has only {', '.join(known)} ({features.CONGESTION}), "
+            "and lacks the modules of other algorithms"
+        )
         return {name: why for name in algorithms if name not in known}
 
     def _emulate(self, told: dict[str, Any]) -> dict[str, Any]:

@@ -34,8 +34,8 @@ _SWITCHES = IPv4Address("192.168.0.2")
 
 _MOST_SECONDS = 86_400
 _MARGIN_SECONDS = 600
-"""The controller removes a link or host only if it was silent for the run's duration plus this time, or for
-a day if that is shorter."""
+"""The controller removes a silent link or host after the run's duration plus this time, but after a day at
+the latest."""
 _POLL, _LEAST_POLL = 100_000_000, 1_000_000
 
 

@@ -4,10 +4,9 @@
     link a -> b     A qdisc at a's device has the rate and the queue. A relay adds delay, jitter and loss. The
                     relay is a program, or the kernel's netem if the scenario requests netem and netem
                     supports the link.
-    pair of links Without a relay, the devices of a and b are the two ends of one veth pair. If a direction
-    has a relay,
-                    there are two veth pairs, and the relay moves packets between them in the
-                    namespace `wire`.
+    pair of links   Without a relay, the devices of a and b are the two ends of one veth pair. If a direction
+                    has a relay, there are two veth pairs. The relay moves packets between the two pairs in
+                    the namespace `wire`.
 
 A sender's own device never delays packets. TCP small queues (tcp_write_xmit, net/ipv4/tcp_output.c) stop a
 socket while its packets wait in its own host. A delay in the sender's own host would therefore throttle the

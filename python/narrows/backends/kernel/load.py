@@ -190,8 +190,8 @@ def check_names(plan: Plan) -> None:
         other = known.setdefault(log_name(flow["name"]), number)
         if other != number:
             raise ScenarioError(
-                f"found {found(flow['name'])}, whose logs would have the names of those of flows.{other}, "
-                "expected another name",
+                f"found {found(flow['name'])}, whose logs would have the same names as the logs of "
+                f"flows.{other}, expected another name",
                 f"flows.{number}.name",
             )
 

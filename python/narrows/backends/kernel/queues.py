@@ -85,7 +85,7 @@ def burst(rate: int) -> int:
 
 
 def with_fq(queue: Qdisc) -> Qdisc | None:
-    """The queue with fq instead of its FIFO (None: it is not a single FIFO without limit)."""
+    """The queue with fq instead of its FIFO (None: the queue is not a single FIFO without limit)."""
     if queue.leaf != Leaf(ENDLESS_PACKETS, None):
         return None
     return replace(queue, leaf=replace(queue.leaf, fq=True))

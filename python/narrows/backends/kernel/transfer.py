@@ -55,8 +55,8 @@ class Transfer:
     def commands(self) -> list[tuple[str, list[str]]]:
         """For each command: the host that runs the command, and the command's words.
 
-        With `--forceflush`, the server writes immediately to its log that it listens. The paper's client is
-        called without `-t` and therefore sends for 10 s, iperf3's default.
+        With `--forceflush`, the server writes immediately to its log that it listens. In the survey paper,
+        the client is called without `-t` and therefore sends for 10 s, iperf3's default.
         """
         client = ["iperf3", "-c", address(SERVER), "-J", "-t", str(self.seconds)]
         return [(SERVER, ["iperf3", "-s", "--forceflush"]), (CLIENT, client)]

@@ -218,7 +218,10 @@ class Objects:
         kinds = {kind.__name__ for kind in type(error).__mro__}
         text = one_line((str(error).strip().splitlines() or [type(error).__name__])[0])
         if kinds & set(_NO_CREDENTIALS):
-            return "found no credentials, expected those of the store in the environment or in its files"
+            return (
+                "found no credentials for the store, expected them in the environment or in the "
+                "configuration files of the store's tools"
+            )
         if kinds & set(_NO_ANSWER) or isinstance(error, TimeoutError):
             return f"found no answer of the store ({text}), expected one; continue a sweep later with --reuse"
         if isinstance(error, FileNotFoundError):

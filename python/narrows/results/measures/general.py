@@ -33,7 +33,7 @@ def _goodput(run: Run, flows: str = "*") -> float:
 
 @measure("Goodput over the bound of the allocation", "", "MET-2, MET-6")
 def goodput_over_bound(run: Run, capacity_mbit: float, eta: float = 1.0, loss: str | float = 0.0) -> float:
-    """Goodput divided by eta C (1448/1500) (1 - p).
+    """Goodput divided by eta C (1448/1500) (1 - p), where C is `capacity_mbit`.
 
     `loss` is p, or the name of the factor whose value is p.
     """
@@ -216,7 +216,10 @@ def _rtt(run: Run, statistic: Statistic, flows: str) -> float:
 
 @measure("Normalised power", "", "MET-40")
 def normalised_power(run: Run, capacity_mbit: float, flows: str = "*") -> float:
-    """(X/C) (D0/D), where X is the sum of the flows' goodputs and D is their mean RTT."""
+    """(X/C) (D0/D): X is the sum of the flows' goodputs, and C is `capacity_mbit`.
+
+    D is the flows' mean RTT, and D0 is their mean RTT on an empty network.
+    """
     empty = float(run.column("flows", "rtt_empty_s")[run.flows(flows)].mean())
     return metrics.normalised_power(
         _goodput(run, flows), capacity_mbit, _rtt(run, "mean", flows) / 1e3, empty
@@ -225,9 +228,10 @@ def normalised_power(run: Run, capacity_mbit: float, flows: str = "*") -> float:
 
 @measure("Power", "Mbit/s per ms", "MET-40")
 def power(run: Run, flows: str = "*", delay: Literal["rtt", "one-way"] = "rtt") -> float:
-    """Sum of the flows' goodputs, divided by their delay (PACEC, equation of Table 2 with a = 1).
+    """Sum of the flows' goodputs, divided by their delay.
 
-    `delay` is the mean RTT ("rtt") or the mean one-way delay of data ("one-way").
+    This is X^a / D with a = 1, as in Table 2 of the PACEC paper. `delay` is the mean RTT ("rtt") or the mean
+    one-way delay of data ("one-way").
     """
     mean = _rtt(run, "mean", flows) if delay == "rtt" else _one_way(run, flows)
     return metrics.power(_goodput(run, flows), mean)

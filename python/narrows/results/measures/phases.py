@@ -95,7 +95,7 @@ def _check(argument: str, phase: object) -> None:
 def _visits(run: Run, of: str, phase: str, after_s: float = 0.0, visit: int = 0) -> list[Visit]:
     """Visits to a phase that begin at `after_s` or later, and end before the run does.
 
-    If `visit` is not 0, only the visit of this number, counted from 1.
+    If `visit` is not 0, the result has only the visit of this number (1: the first visit).
     """
     _check("phase", phase)
     if visit < 0:
@@ -177,12 +177,12 @@ def return_to_phase(
 
 @measure("Restored variable", "%", DRAFT)
 def restored(run: Run, key: str, phase: str, of: str = "*", after_s: float = 0.0, visit: int = 0) -> float:
-    """A bound at the next visit to a phase, in percent of its value before the end of a visit.
+    """A bound at the start of the next visit to a phase, in percent of its value at the end of a visit.
 
-    `key` is the name of a traced bound, e.g. `inflight_longterm`. A bound that is not set counts as infinite,
-    so the result is 100 if it is not set both times, and 0 if it is set only at the next visit. The result is
-    the smallest percentage over all visits. With `visit`, only the visit of this number counts (1: the first
-    visit).
+    `key` is the name of a traced bound, e.g. `inflight_longterm`. A bound that is not set counts as infinite.
+    The percentage is therefore 100 if the bound is set at neither time, and 0 if it is set only at the next
+    visit. The result is the smallest percentage over all visits. With `visit`, only the visit of this number
+    counts (1: the first visit).
     """
     t, values = traced(run, of, key)
     begins = [one.begin_s for one in phases(run, of) if one.state == phase]
