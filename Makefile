@@ -173,7 +173,7 @@ s2n-quic: ## Test the congestion controllers in s2n-quic (builds its TLS library
 python-test: pure-test waiting-test short-soak real-time-test ## Python tests (browser tests need a browser, kernel tests need root)
 
 pure-test: setup try-agent
-	$(BIN)/pytest tests/python $(REAL_TIME_TESTS:%=--ignore=%) --numprocesses=auto --dist=loadfile
+	$(BIN)/pytest tests/python $(REAL_TIME_TESTS:%=--ignore=%) --numprocesses=auto --dist=loadfile --no-loadscope-reorder
 
 waiting-test: setup try-agent
 	$(BIN)/pytest $(WAITING_TESTS) --numprocesses=3 --dist=loadfile

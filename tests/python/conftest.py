@@ -30,6 +30,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 ROOT = Path(__file__).resolve().parents[2]
+LONG = ("wheel", "crates", "quic_programs_guest", "site", "tutorials", "object_store")
+"""The files test_*.py with the longest tests, which build programs or boot guests."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests. Otherwise, a worker would still run them after the others have ended."""
+    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in LONG)
 
 
 @pytest.fixture
