@@ -165,7 +165,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Returns the tables and the verdict.
+    /// Returns the tables, the counts, and whether the run was sound.
     pub(crate) fn finish(mut self, relay: Option<RelayReport>, mut reasons: Vec<String>) -> Outcome {
         let (plan, end) = (&self.spec.plan, Time::ZERO + self.spec.plan.duration);
         let mut counts = Counts { peak_flows: self.peak as u64, ..Counts::default() };

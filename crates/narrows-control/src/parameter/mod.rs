@@ -84,10 +84,11 @@ pub enum Takes {
     Flag,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A word. The contained text lists its accepted forms. The type of the field parses it.
+    /// A word. The contained text lists the accepted forms of the word. The type of the parameter's field in the
+    /// structure of parameters parses the word.
     Text(&'static str),
     /// One of these words, or the contents of a file. Scenarios and configurations hold the path of the file, and
-    /// plans hold its contents. The type of the field parses the contents.
+    /// plans hold its contents. The type of the parameter's field parses the contents.
     Contents {
         /// The words.
         words: &'static [&'static str],

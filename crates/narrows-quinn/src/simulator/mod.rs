@@ -31,7 +31,7 @@ use crate::factory::refuse_unsupported;
 /// The name of the stack in plans.
 pub const STACK_NAME: &str = plan::QUINN;
 
-/// A function that opens the log of a flow with this name. The result `None` means that the flow has no log.
+/// A function that takes the name of a flow and opens the flow's log. It returns `None` if the flow has no log.
 type OpenLog<'a> = dyn Fn(&str) -> Option<Box<dyn Write + Send + Sync>> + Sync + 'a;
 
 /// The stack `quinn`, as [`Transports`] of a run.

@@ -68,8 +68,8 @@ fn base(value: &Value, shape: &Shape) -> Option<BaseValue> {
     shape.accepts(&converted).then_some(converted)
 }
 
-/// Returns the value, if it is the path of a file with the contents of a parameter. The contents of a JSON file may be
-/// given instead of its path.
+/// Returns the value if it is the path of a file with the contents of a parameter. Returns `None` if it is a word, or
+/// the contents of a JSON file, which may be given instead of the path.
 pub(crate) fn file_of<'v>(value: &'v Value, shape: &Shape) -> Option<&'v String> {
     match (shape.takes, value) {
         (Takes::Contents { words, .. }, Value::Text(path))
