@@ -391,7 +391,7 @@ class Scenario:
         """Make the plan; `networks` is the folder with the networks of topohub."""
 
     def inputs(self) -> set[str]:
-        """The files that the scenario names, as it writes their paths."""
+        """The paths of files that the scenario names, as the scenario writes them."""
 
 @final
 class Survey:
@@ -409,7 +409,7 @@ class Survey:
     def is_geographic(self) -> bool: ...
     def hosts(self) -> set[str]: ...
     def key_in_scenario(self, key: str) -> str:
-        """A key of the plan with the number of the scenario's entry."""
+        """A key of the plan, with the number of the scenario's entry instead of the plan's."""
 
 def flow_paths(plan_json: str) -> list[tuple[list[int], list[int]] | None]:
     """For each flow, the links on the paths of its data and of its ACKs (None: there is no path)."""

@@ -153,8 +153,8 @@ impl<W: Write> Pcapng<W> {
     }
 }
 
-/// Adds an Enhanced Packet Block (draft-ietf-opsawg-pcapng, section 4.3). The crate pcap-file takes several times as
-/// long to write such a block. Nearly the whole file consists of these blocks.
+/// Adds an Enhanced Packet Block (draft-ietf-opsawg-pcapng, section 4.3). Nearly the whole file consists of these
+/// blocks. This function writes them itself, because the crate pcap-file takes several times as long.
 fn put_block(
     blocks: &mut Vec<u8>,
     at: Time,

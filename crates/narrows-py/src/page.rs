@@ -1,4 +1,4 @@
-//! Which scenarios the playground runs.
+//! Checks scenarios for the playground, the web page that runs the simulator.
 
 use narrows_scenario::{Scenario, points};
 use pyo3::exceptions::PyValueError;

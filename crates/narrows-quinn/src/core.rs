@@ -28,12 +28,13 @@ pub(crate) struct Core {
     last_sent: Time,
     min_rtt: Span,
     pub(crate) srtt: Span,
-    /// Bytes in flight. With quinn, this is its last report, plus the bytes sent and minus the bytes lost since then.
+    /// Bytes in flight. With quinn, this is the number in quinn's last report, plus the bytes sent and minus the bytes
+    /// lost since then.
     pub(crate) in_flight: u64,
     /// Bytes that the current ACK delivers, plus the rest of a segment that earlier ACKs delivered in part.
     pub(crate) acked: u64,
     /// Bytes that the stack has declared lost since the last ACK. quinn reports losses after the ACK that revealed them,
-    /// and s2n-quic before it. Both also report losses when their loss timers expire.
+    /// and s2n-quic before this ACK. Both stacks also report losses when their loss timers expire.
     lost: u64,
     ece: bool,
     /// The time of the last reduction. Recovery ends when a packet sent after this time is acknowledged.
@@ -104,8 +105,8 @@ impl Core {
         let rtt = now.since(sent_at);
         self.min_rtt = self.min_rtt.min(rtt);
         let rate = self.sampler.finish(now, self.min_rtt, self.segment_bytes);
-        // quinn updates its own smoothed RTT only after this call, and s2n-quic before it. So this function computes a
-        // smoothed RTT (RFC 6298, section 2).
+        // quinn updates its own smoothed RTT only after this call, and s2n-quic updates it before this call. So this
+        // function computes a smoothed RTT (RFC 6298, section 2).
         self.srtt = if self.srtt == Span::ZERO { rtt } else { self.srtt.scale(7, 8) + rtt.scale(1, 8) };
         self.establish(now, rtt);
         let acked = self.segments(self.acked);

@@ -1,5 +1,5 @@
-//! Adapts congestion controllers of Narrows to the interface of s2n-quic, which is unstable: its feature
-//! `unstable-congestion-controller` makes it public.
+//! Adapts congestion controllers of Narrows to the corresponding interface of s2n-quic. This interface is unstable. The
+//! feature `unstable-congestion-controller` of s2n-quic makes it public.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -60,7 +60,7 @@ pub struct PacketInfo {
 
 struct Connection {
     core: Core,
-    /// The time at which the controller's clock is zero, which is that of the first packet.
+    /// The time at which the controller's clock is zero. This is the time of the first packet.
     base: Option<Timestamp>,
     /// The time at which the next packet may leave.
     departure: Time,
@@ -84,16 +84,16 @@ impl Connection {
 
     /// Returns the rate at which packets are sent, L3 bytes/s. `None`: packets are not paced, because no RTT is known.
     ///
-    /// The rate is at least a datagram per second. The time of the next departure is computed when a packet is sent, so
-    /// after a packet at rate zero, no packet could leave, and no ACK could raise the rate.
+    /// The rate is at least a datagram per second. The time of the next departure is computed when a packet is sent. At
+    /// rate zero, no further packet could leave, and no ACK could raise the rate.
     fn pacing_rate(&self) -> Option<Rate> {
         let Core { window, srtt, .. } = &self.core;
         let rate = match window.pacing_rate {
             Some(rate) => rate,
             None if *srtt == Span::ZERO => return None,
             None => {
-                // RFC 9002, section 7.7, recommends 1.25 windows per smoothed RTT. In slow start, the factor is 2 as in
-                // Linux, which changes to the smaller factor already at half of ssthresh.
+                // RFC 9002, section 7.7, recommends 1.25 windows per smoothed RTT. In slow start, the factor is 2, as
+                // in Linux. But Linux changes to its smaller factor as soon as the window reaches half of ssthresh.
                 let percent = if window.cwnd < window.ssthresh { 200 } else { 125 };
                 let bytes = self.l3_bytes(self.core.window_bytes()).get() * percent / 100;
                 Rate::of(Bytes::new(bytes), *srtt)
@@ -215,7 +215,8 @@ impl CongestionController for S2nAdapter {
         }
     }
 
-    /// s2n-quic does not say which packets were marked. An ECN mark in recovery is part of this recovery.
+    /// s2n-quic does not say which packets were marked. An ECN mark that is reported during a recovery is therefore
+    /// counted as part of this recovery.
     fn on_explicit_congestion<P: Publisher>(
         &mut self,
         _ce_count: u64,
@@ -253,7 +254,7 @@ mod tests {
     const SEGMENT_BYTES: u64 = 1200;
     const RTT: Span = Span::from_millis(40);
 
-    /// Returns a connection with this controller, whose first datagram was acknowledged after `RTT`.
+    /// Returns a connection with this controller. The first datagram of the connection was acknowledged after `RTT`.
     fn connection(name: &str) -> Connection {
         let (cc, seed) = Factory::named(name).expect("a controller").next();
         let adapter = S2nAdapter::new(cc, SEGMENT_BYTES as u16, seed);

@@ -16,7 +16,8 @@ use s2n_quic::client::Connect;
 use s2n_quic::{Client, Server};
 
 const BYTES: usize = 3_000_000;
-/// The relay drops each packet from the client whose number is a multiple of this one. The handshake is shorter.
+/// The relay drops each packet from the client whose number is a multiple of this constant. The handshake has fewer
+/// packets than this.
 const DROPPED_PACKET: u64 = 97;
 
 /// Passes datagrams between a client and the server, until it is dropped.
@@ -89,7 +90,7 @@ fn transfer(factory: Factory, sent: &[u8]) -> (Vec<u8>, u64) {
             while let Some(part) = stream.receive().await.expect("data") {
                 received.extend_from_slice(&part);
             }
-            // The connection ends when it is dropped.
+            // The connection ends when this value is dropped.
             (received, connection)
         });
         let client = Client::builder()
@@ -198,7 +199,7 @@ fn connections_use_controllers_of_the_catalogue() {
         let seen = seen.lock().expect("no panic");
         println!("{name}: {dropped} packets dropped, {seen:?}");
         assert_eq!(seen.established, 1, "{name}");
-        // A segment has 1200 bytes, of which a packet's headers and the tag of its encryption are a part.
+        // A segment has 1200 bytes, including the packet's headers and the tag of its encryption.
         assert!(seen.acked >= BYTES as u64 / 1200, "{name}: {seen:?}");
         assert!(dropped > 10 && seen.lost >= dropped, "{name}: {dropped} dropped, {seen:?}");
         assert!(seen.reductions > 0 && seen.recoveries > 0, "{name}: {seen:?}");

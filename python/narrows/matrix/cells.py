@@ -62,7 +62,8 @@ class Cell:
     harm_rtt: Interval
     """Time that the rival adds to the RTT, divided by the RTT with the rival (MET-35)."""
     starved: Interval
-    """Share of seeds in which the flow had less than 5 % of its fair share for more than 10 s (MET-36)."""
+    """Share of seeds in which the controller's flow had less than 5 % of its fair share for more than 10 s
+    (MET-36). If the controller runs against itself, one such flow is enough."""
 
 
 FIGURES = tuple(item.name for item in fields(Cell) if item.type == "Interval")

@@ -1,4 +1,5 @@
-//! Scenarios (`narrows-scenario`) for the Python package, which has no rules of the format of its own.
+//! Scenarios for the Python package. The crate `narrows-scenario` contains all rules of the format, and the package has
+//! no further rules.
 
 mod plan;
 mod units;
@@ -190,7 +191,7 @@ impl PyScenario {
         Ok((points.collect::<PyResult<_>>()?, seeds))
     }
 
-    /// Makes the plan, and finds its place in the scenario.
+    /// Makes the plan, and records the places in the scenario from which it was made.
     fn survey(
         &self,
         py: Python<'_>,
@@ -209,7 +210,7 @@ impl PyScenario {
         made.map(PySurvey).map_err(|error| raised(py, error))
     }
 
-    /// Returns the files that the scenario names, as it writes their paths.
+    /// Returns the paths of the files that the scenario names. The paths are as in the scenario.
     fn inputs(&self) -> BTreeSet<String> {
         narrows_scenario::inputs(&self.0, &Settings { catalogue: catalogue(), ..Settings::default() })
     }
@@ -266,7 +267,7 @@ impl PySurvey {
         self.0.picture.hosts.clone()
     }
 
-    /// Returns a key of the plan with the number of the scenario's entry.
+    /// Returns a key of the plan. In this key, the number of the scenario's entry replaces the plan's number.
     fn key_in_scenario(&self, key: &str) -> String {
         self.0.in_scenario(Error::new("", key)).key
     }
@@ -340,7 +341,8 @@ fn scenario_choices(table: &str, key: &str) -> Vec<(&'static str, String)> {
     narrows_scenario::choices(table, key)
 }
 
-/// Returns the networks that need no other package, each with its meaning, and the names of those of topohub.
+/// Returns the networks that need no other package, each with its meaning. Also returns the names of topohub's
+/// networks.
 #[pyfunction]
 fn scenario_networks(networks: Option<String>) -> (Vec<(&'static str, &'static str)>, Vec<String>) {
     use narrows_scenario::Files;

@@ -1,4 +1,4 @@
-//! Serialisable Rust values as Python objects, for plans. Unlike JSON, this keeps pairs as tuples.
+//! Converts serialisable Rust values to Python objects, for plans. Unlike JSON, this conversion keeps pairs as tuples.
 
 use std::fmt;
 

@@ -57,7 +57,8 @@ fn at_depth(given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     } else if given.is_instance_of::<PyDate>() || given.is_instance_of::<PyTime>() {
         Ok(Value::Date(given.call_method0("isoformat")?.extract()?))
     } else {
-        // Like a date, an object of another type fits no key. Errors show its representation.
+        // No key accepts a date or an object of another type. The object therefore becomes a date. Errors show the
+        // object's `repr`.
         Ok(Value::Date(given.repr()?.to_string_lossy().into_owned()))
     }
 }

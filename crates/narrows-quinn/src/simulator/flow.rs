@@ -56,7 +56,7 @@ pub(super) struct Flow {
     objects: Option<(Responder, Requester)>,
     /// The timers of the client and of the server.
     timers: [Time; 2],
-    /// The time at which the server sends its next request. It is later than the last call.
+    /// The time at which the server sends its next request. This time is later than the last call of `drive`.
     requests_at: Time,
     latest_rtt: Option<Span>,
     /// The time and the reason of the connection's end, if the application did not end the connection.
@@ -350,7 +350,7 @@ impl Flow {
     }
 }
 
-/// Returns the number of bytes that the application may have written in all, if the receiver has `delivered` bytes.
+/// Returns the limit of the total number of bytes that the application writes, if the receiver has `delivered` bytes.
 fn most_written(connection: &Connection, delivered: u64) -> u64 {
     let window = connection.congestion_state().window();
     delivered + window.saturating_mul(BUFFER_WINDOWS) + BUFFER_EXTRA_BYTES
@@ -409,7 +409,7 @@ impl Transport for Flow {
             let span = |duration: Duration| Span::from_nanos(duration.as_nanos() as u64);
             state.datagram = Bytes::new(path.current_mtu.into());
             state.window = Some(Bytes::new(path.cwnd));
-            // Before its first loss, quinn's CUBIC reports the largest number as its threshold.
+            // Before its first loss, quinn's CUBIC reports the largest `u64` as its threshold.
             state.ssthresh = metrics.ssthresh.filter(|&bytes| bytes < u64::MAX).map(Bytes::new);
             // This is the rate of quinn's pacer, because quinn does not use the controller's pacing rate.
             let srtt = span(path.rtt);

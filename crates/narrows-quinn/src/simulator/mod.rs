@@ -48,8 +48,8 @@ impl<'a> Quinn<'a> {
     }
 }
 
-/// Returns the name in the catalogue, with the parameters of the choice. Returns `None` if the choice is a controller
-/// of quinn.
+/// Returns the choice with the controller's name in the catalogue. Returns `None` if the choice is one of quinn's own
+/// controllers.
 fn catalogue_choice(cc: &Choice) -> Option<Choice> {
     match cc.name.strip_prefix(CATALOGUE_PREFIX) {
         Some(name) => Some(Choice { name: name.to_owned(), params: cc.params.clone() }),

@@ -95,7 +95,7 @@ impl Requester {
     }
 }
 
-/// Reads what has arrived of an object. Returns whether the object is complete.
+/// Reads the part of an object that has arrived. Returns whether the object is complete.
 fn read_object(connection: &mut Connection, stream: StreamId, delivered: &mut u64) -> bool {
     let mut received = connection.recv_stream(stream);
     let Ok(mut chunks) = received.read(true) else { return false };
@@ -123,7 +123,8 @@ pub(super) struct Responder {
 
 impl Responder {
     /// Reads requests, and writes as much of the objects as the stack accepts, but at most up to `most` bytes in all.
-    /// Objects take turns, as those of equal urgency that a browser can use incrementally (RFC 9218, section 10).
+    /// Objects take turns. RFC 9218 (section 10) describes this for objects of equal urgency that a browser can use
+    /// incrementally.
     pub(super) fn drive(&mut self, connection: &mut Connection, most: u64) {
         while let Some(stream) = connection.streams().accept(Dir::Bi) {
             self.asking.push((stream, Vec::new()));

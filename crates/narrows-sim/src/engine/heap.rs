@@ -5,9 +5,9 @@
 //! comparison therefore orders two events, without access to other memory.
 //!
 //! One key stays outside the heap: the front key. After each `pop`, the next event that is scheduled becomes the front
-//! key. An event that is earlier than the front key takes its place, and the old front key enters the heap. Events that
-//! are due soon, such as an arrival at the end of a short link, are therefore usually processed without entering the
-//! heap.
+//! key. If an event is scheduled that is earlier than the front key, this event becomes the front key, and the old
+//! front key enters the heap. Events that are due soon, such as an arrival at the end of a short link, are therefore
+//! usually processed without entering the heap.
 //!
 //! If the earliest event is in the heap, `pop` fills the place of this event with the front key. This takes one sift.
 //! To remove one entry now and to insert the front key later would take two sifts.
@@ -41,7 +41,8 @@ pub(crate) enum Kind {
     /// starts or ends. Index: SDN controller. An index of `NOTICES_FROM` or more stands for a notice, which is a
     /// message that tells a flow's sender its rate.
     Domain = 6,
-    /// Samples are due, or the measurement interval starts. Index: which of the two (see `samples`).
+    /// Samples are due, the measurement interval starts, or the run checks whether a phase has begun. Index: which of
+    /// the three (see `samples`).
     Sample = 7,
 }
 

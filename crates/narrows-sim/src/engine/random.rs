@@ -42,9 +42,8 @@ impl Random {
     /// Creates a stream. Use this function instead of `new` if a run has many streams with successive numbers and uses
     /// only the first values of each stream.
     ///
-    /// The first values of such PCG32 streams are almost evenly spaced, which random values are not. This function
-    /// therefore also hashes the stream number into the state (SplitMix64; Steele, Lea and Flood, OOPSLA 2014, figure
-    /// 16).
+    /// Unlike random values, the first values of such PCG32 streams are almost evenly spaced. This function therefore
+    /// also hashes the stream number into the state (SplitMix64; Steele, Lea and Flood, OOPSLA 2014, figure 16).
     pub fn scattered(seed: u64, stream: u64) -> Self {
         let mut z = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ stream).wrapping_add(0x9e37_79b9_7f4a_7c15);
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

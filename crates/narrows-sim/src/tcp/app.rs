@@ -1,5 +1,5 @@
-//! The sending application. How much data it has produced depends only on the time. A timer is therefore needed only
-//! while the sender waits for data.
+//! The sending application. The amount of data that the application has produced depends only on the time. A timer is
+//! therefore needed only while the sender waits for data.
 //!
 //! `transmit` takes the data of each new segment from the application. `world::flows` creates the application when it
 //! starts the flow.

@@ -1,4 +1,4 @@
-//! The segments in flight, and what ACKs tell about their path: RTT, delivery rate and losses.
+//! The segments in flight, and the measurements of their path from ACKs: RTT, delivery rate and losses.
 //!
 //! `sender` calls `deliver` for each segment that an ACK delivers. `recovery` searches for losses. `transmit` adds
 //! segments to the scoreboard.

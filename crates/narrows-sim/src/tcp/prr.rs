@@ -53,8 +53,8 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// TV-S12: the window before the reduction (RecoverFS) is 20, ssthresh is 10, and each ACK delivers one segment.
-    /// With these values, the sender sends one segment for every two ACKs.
+    /// Test vector TV-S12: the window before the reduction (RecoverFS) is 20, ssthresh is 10, and each ACK delivers one
+    /// segment. With these values, the sender sends one segment for every two ACKs.
     #[test]
     fn one_segment_is_sent_for_two_delivered_when_the_window_halves() {
         let mut prr = Prr::default();

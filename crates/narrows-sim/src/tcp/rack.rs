@@ -229,8 +229,8 @@ impl Rack {
 mod tests {
     use super::*;
 
-    /// TV-S13: min_rtt is 40 ms, and the reordering window is 10 ms. Two segments are sent at 0 and 2 ms. The second is
-    /// delivered at 42 ms, and the first is marked lost at 50 ms.
+    /// Test vector TV-S13: min_rtt is 40 ms, and the reordering window is 10 ms. Two segments are sent, at 0 and 2 ms.
+    /// The second is delivered at 42 ms, and the first is marked lost at 50 ms.
     #[test]
     fn a_segment_is_lost_one_reordering_window_after_the_delivery_of_a_later_one() {
         let ms = |n| Time::ZERO + Span::from_millis(n);

@@ -379,8 +379,8 @@ impl LossRecovery {
     }
 
     /// Sets the timer after a transmission. A probe is sent no later than the timeout of the first segment, unless this
-    /// time has passed. If the state does not permit a probe, a retransmission timer that runs already does not change
-    /// (Linux `tcp_event_new_data_sent`, `tcp_write_xmit`).
+    /// time has passed. If the state does not permit a probe, this function does not change a retransmission timer that
+    /// is already running (Linux `tcp_event_new_data_sent`, `tcp_write_xmit`).
     pub(super) fn arm_after_transmission(&mut self, now: Time, flight: &Flight) {
         if self.timer == Timer::Off || self.has_pending_probe() || self.may_probe(flight) {
             let latest = timeout_of_first(flight).filter(|&at| at > now);
@@ -388,8 +388,8 @@ impl LossRecovery {
         }
     }
 
-    /// Sets the timer for a probe, which is sent at `latest` at the latest. If the state does not permit a probe, sets
-    /// the timer for a retransmission (Linux `tcp_schedule_loss_probe`).
+    /// Sets the timer for a probe. The timer expires no later than at `latest`. If the state does not permit a probe,
+    /// sets the timer for a retransmission (Linux `tcp_schedule_loss_probe`).
     fn set_timer(&mut self, now: Time, flight: &Flight, latest: Time) {
         let out = flight.board.packets_out();
         if let Timer::Reordering(at) = self.timer
@@ -411,8 +411,9 @@ impl LossRecovery {
         }
     }
 
-    /// Whether the timer may be set for a probe. This is also the case while a probe is outstanding. When the timer
-    /// expires, the timeout is then counted from the first segment.
+    /// Whether the timer may be set for a probe. An earlier probe that is still outstanding does not prevent this. When
+    /// the timer then expires, no second probe is sent. Instead, the retransmission timer is set, and its timeout is
+    /// counted from the first segment.
     fn may_probe(&self, flight: &Flight) -> bool {
         matches!(self.state, State::Open | State::Cwr)
             && flight.board.sacked_out == 0

@@ -46,7 +46,8 @@ impl Schedule {
     }
 
     /// Returns the number of bytes produced by `at`, if the current step still applies. An application that always has
-    /// data produces them only when the sender takes them. So no data wait when its rate becomes limited.
+    /// data produces the data only when the sender takes it. When the rate of such an application becomes limited, no
+    /// produced data is therefore waiting.
     fn produced_at(&self, at: Time, taken: u64) -> u64 {
         match self.rate() {
             None => self.produced.max(taken),

@@ -94,8 +94,8 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// Returns an empty scoreboard with the memory of this one. Returns `None` if the memory is for more than `most`
-    /// segments.
+    /// Returns an empty scoreboard that reuses the memory of this one. Returns `None` if the memory has room for more
+    /// than `most` segments.
     pub(crate) fn emptied(mut self, most: usize) -> Option<Self> {
         if self.segments.capacity().max(self.retransmissions.capacity()) > most {
             return None;

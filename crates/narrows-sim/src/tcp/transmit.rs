@@ -202,7 +202,7 @@ impl Sender {
     /// (`tcp_event_data_sent`, CA_EVENT_TX_START).
     ///
     /// Controllers that set the window themselves are notified only after idle times. These are the controllers of
-    /// rate-controlled flows, and BBR. For rate-controlled flows, the reason is that switches do not need to know of
+    /// rate-controlled flows, and BBR. For rate-controlled flows, the reason is that switches need no information about
     /// losses. For BBR, the reason is that Linux's BBR reacts to a start only if the application has limited the flow.
     fn start_from_empty_flight(&mut self, now: Time) {
         if self.flight.board.packets_out() > 0

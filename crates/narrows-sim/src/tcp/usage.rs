@@ -32,8 +32,8 @@ impl Usage {
         }
     }
 
-    /// Whether the window limits the flow. In slow start, it already does if more than half of the window was in flight
-    /// (Linux `tcp_is_cwnd_limited`).
+    /// Whether the window limits the flow. In slow start, the window already counts as a limit if more than half of it
+    /// was in flight (Linux `tcp_is_cwnd_limited`).
     #[inline]
     pub(super) fn is_limited(&self, window: &Window) -> bool {
         self.limited || (window.cwnd < window.ssthresh && window.cwnd < 2 * self.max_out)

@@ -203,7 +203,7 @@ impl<'p> World<'p> {
         for &packet in &self.outbox {
             let p = self.packets.get(packet);
             if !captures.flows.contains_key(&(slot, p.generation)) {
-                // Packets of the slot's previous flow may still be in the network. Packets of earlier flows cannot be.
+                // Packets of the slot's previous flow may still be in the network. All older packets have left it.
                 captures.flows.remove(&(slot, p.generation.wrapping_sub(2)));
                 let cc = label(&plan.transport, self.controllers);
                 captures.flows.insert((slot, p.generation), Known::new(plan, meta, cc));

@@ -63,7 +63,7 @@ impl Domain {
         Ok(domain.controller.is_some().then_some(domain))
     }
 
-    /// Builds a new SDN controller. The new controller does not know any flows.
+    /// Builds a new SDN controller. The new controller has no record of any flow.
     fn build(&self, now: Time) -> Result<Option<Box<dyn DomainController<FlowIndex>>>, Error> {
         registry::build_domain(&self.kind, &self.ports, &self.settings, Bytes::new(1500), now).map_err(
             |problem| Error::invalid(format!("params of {:?}", self.kind), problem.found, problem.expected),

@@ -99,10 +99,10 @@ impl Monitor {
         self.events.load(Ordering::Relaxed)
     }
 
-    /// Ends the run soon. Afterwards, [`Results::stopped`] contains the time at which the run ended. A plan with this
-    /// duration has the same results, with one exception: `ideal_fct_s` and `rtt_empty_s` can differ if the rate of a
-    /// link changes after this time. If the measurement interval has not begun yet, all figures of this interval are
-    /// NaN.
+    /// Ends the run soon. Afterwards, [`Results::stopped`] contains the time at which the run ended. The same plan with
+    /// this time as its duration has the same results, with one exception: `ideal_fct_s` and `rtt_empty_s` can differ
+    /// if the rate of a link changes after this time. If the measurement interval has not begun yet, all figures of
+    /// this interval are NaN.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -248,11 +248,12 @@ impl<'a> Run<'a> {
     }
 
     /// Returns the plan with fixed times instead of its triggers ([`Plan::triggers`]). To find the times, the plan is
-    /// simulated at least once, and at most once more than it has triggers. A plan without triggers is returned as it
-    /// is, without a check.
+    /// simulated at least once, and at most once per trigger. A plan without triggers is returned as it is, without a
+    /// check.
     ///
-    /// [`cancel`](Run::cancel) ends the search. A [`monitor`](Run::monitor) shows the time of each run of the search, so
-    /// its time returns to 0. [`Monitor::stop`] ends the search with the times found so far.
+    /// [`cancel`](Run::cancel) ends the search. A [`monitor`](Run::monitor) shows the time of the current run of the
+    /// search. This time returns to 0 when the next run starts. [`Monitor::stop`] ends the search with the times found
+    /// so far.
     ///
     /// # Errors
     /// Returns an error if the plan has triggers and is invalid, or if the run was cancelled.

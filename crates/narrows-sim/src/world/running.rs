@@ -92,8 +92,8 @@ impl<'p> Running<'p> {
         })
     }
 
-    /// Ends the run and returns its results. If the run is not complete, these are the results up to this time, like
-    /// those after [`Monitor::stop`].
+    /// Ends the run and returns its results. If the run is not complete, these are the results up to this time, as
+    /// after [`Monitor::stop`].
     pub fn finish(mut self) -> Results {
         if !self.is_complete {
             self.world.end = self.world.now;

@@ -16,9 +16,10 @@ use crate::flow::Body;
 use crate::plan::{AppPlan, ChangePlan, FlowPhase, Plan, RatePlan, TriggerPlan};
 use crate::probe::row;
 
-/// The kind of the event of a phase for which a trigger waited begins with this prefix. The phase follows.
+/// If the phase of a trigger has begun, the results contain an event. The kind of this event is this prefix, followed
+/// by the phase.
 pub const PHASE_BEGAN: &str = "phase-began: ";
-/// The prefix of the event if such a phase did not begin before the end of the plan.
+/// The prefix of the event's kind if the phase of a trigger did not begin before the end of the plan.
 pub const PHASE_NEVER_BEGAN: &str = "phase-never-began: ";
 
 /// Time from the event that begins a phase to a change without a delay. The change must not affect this event, because
@@ -30,7 +31,7 @@ pub(super) struct Search<'p> {
     triggers: &'p [TriggerPlan],
     /// The times at which the phases begin. `None`: not known yet.
     times: Vec<Option<Time>>,
-    /// Whether the remaining phases do not begin before the end of the run.
+    /// Whether a run of the search has ended before any of the remaining phases began. No further run is then needed.
     is_complete: bool,
 }
 
@@ -70,7 +71,7 @@ impl<'p> Search<'p> {
         }
     }
 
-    /// Returns the phases of the triggers, each once.
+    /// Returns the phases of the triggers, without duplicates.
     pub(super) fn begins(&self) -> Vec<PhaseBegin> {
         let mut begins: Vec<PhaseBegin> = Vec::new();
         for (trigger, &at) in self.triggers.iter().zip(&self.times) {
@@ -84,8 +85,8 @@ impl<'p> Search<'p> {
 
     /// Returns the plan with the known times instead of triggers.
     ///
-    /// If the time of a trigger is not known, its change gets a time after the end of the run. It is not left out,
-    /// because the simulator computes transmission times in another way if a link's rate never changes.
+    /// If the time of a trigger is not known, its change gets a time after the end of the run. The change is not left
+    /// out, because the simulator computes transmission times in another way if a link's rate never changes.
     pub(super) fn plan(&self, plan: &Plan) -> Plan {
         let mut timed = plan.clone();
         timed.triggers.clear();
@@ -139,7 +140,7 @@ impl Beginning {
 /// A phase of a trigger, and when it began.
 pub(super) struct PhaseBegin {
     beginning: Beginning,
-    /// `None`: it did not begin before the end of the plan.
+    /// `None`: the phase did not begin before the end of the plan.
     at: Option<Time>,
 }
 
@@ -166,7 +167,7 @@ impl Observer {
         Observer { plan, slot: None, phase: None, visits: Vec::new() }
     }
 
-    /// If the flow has entered another phase since the last call, returns this visit.
+    /// If the flow has entered another phase since the last call, returns the beginning of this visit.
     fn update(&mut self, world: &World<'_>) -> Option<Beginning> {
         let is_own = |slot: u32| world.flows.is_live(slot) && world.flows[slot].meta.plan == self.plan;
         self.slot = self.slot.or_else(|| world.flows.slots().find(|&slot| is_own(slot)));
@@ -192,7 +193,7 @@ impl World<'_> {
             let (kind, at) = match *at {
                 Some(at) if at <= self.end => (PHASE_BEGAN, at),
                 None if self.end >= Time::ZERO + self.plan.duration => (PHASE_NEVER_BEGAN, self.end),
-                // The run was stopped before.
+                // The run was stopped before the phase began.
                 _ => continue,
             };
             let (kind, name) = (format!("{kind}{phase}"), &self.plan.flows[*flow as usize].name);
@@ -211,8 +212,8 @@ impl World<'_> {
         self.watch_next();
     }
 
-    /// Looks at the phases after the next event. The event for this is later than all events at the same time that are
-    /// already scheduled.
+    /// Schedules a check of the phases for the time of the next event. At this time, the check comes after all events
+    /// that are already scheduled.
     fn watch_next(&mut self) {
         if let Some(next) = self.events.next_at() {
             self.events.push(next, Kind::Sample, WATCH);

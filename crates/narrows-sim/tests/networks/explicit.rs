@@ -170,9 +170,9 @@ fn rcp_7_a_burst_of_new_flows_queues_more_with_rcp_than_with_xcp() {
     assert!(rcp > 3.0 * xcp, "RCP {rcp}, XCP {xcp}");
 }
 
-/// OBP-1: two flows share a link equally, and their queue never exceeds four BDP. With a' = 0.9, the law has an
-/// equilibrium only for up to 1 + 1 / a' = 2.1 flows. Four flows also get similar shares, but their queue grows until
-/// the buffer (here 300 BDP) is full.
+/// OBP-1: two flows share a link equally, and their queue never exceeds four BDP. With OBP's factor a' = 0.9, the law
+/// has an equilibrium only for up to 1 + 1 / a' = 2.1 flows. Four flows also get similar shares, but their queue grows
+/// until the buffer (here 300 BDP) is full.
 #[test]
 fn obp_is_stable_with_two_flows_and_not_with_four() {
     let run_of = |flows: u32| {

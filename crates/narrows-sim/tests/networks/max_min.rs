@@ -188,7 +188,8 @@ fn measure(law: Law) -> Found {
 /// error, because the port reads the exact limit in ACKs.
 #[test]
 fn brf_reaches_max_min_rates() {
-    // The longest RTT is 2 (5 x 5 + 12 + 3) = 80 ms. A cycle takes two RTTs.
+    // The longest path has five links of 5 ms, and links of 12 and 3 ms to its hosts. Its RTT is
+    // 2 (5 x 5 + 12 + 3) = 80 ms. A cycle of BRF takes two RTTs.
     let found = measure(Law { kind: "brf", eta: ETA, seeds: 150, measured: (1.7, 6) });
     assert!(found.near >= 0.98 && found.least >= -0.2 && found.most <= 0.05, "{found:?}");
 }
@@ -207,10 +208,10 @@ fn pacec_and_rcp_reach_max_min_rates() {
     }
 }
 
-/// XCP and BDR leave capacity unused if another port limits some of the flows. An XCP port redistributes
-/// up to a tenth of its traffic. These flows also get a part of it, although they cannot use it (Low, Andrew and
-/// Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM 2005). A BDR port divides its capacity by the number
-/// of all flows, including these.
+/// XCP and BDR leave capacity unused if another port limits some of the flows. An XCP port redistributes up to a tenth
+/// of its traffic. The limited flows also get a part of this tenth, although they cannot use it (Low, Andrew and
+/// Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM 2005). A BDR port divides its capacity by the
+/// number of all flows, including the limited flows.
 #[test]
 fn xcp_and_bdr_only_come_close_to_max_min_rates() {
     for (kind, mean, least, most) in [("xcp", 0.02..0.08, -0.4, 0.25), ("bdr", 0.05..0.15, -0.5, 0.02)] {

@@ -70,11 +70,11 @@ fn pac_4_a_flow_keeps_its_rate_with_any_control_period() {
 }
 
 /// PAC-18: the law as printed in the paper also subtracts the flows' own traffic from the capacity, and divides only
-/// the rest among the flows. When two flows fill the link, their next rates are therefore almost zero, and then half of
-/// the link again. In this network, a new rate takes effect only after a part of the control period. Each measurement
-/// therefore includes traffic at the old and at the new rate, and the oscillation decays. (If the new rate applies for a
-/// fraction `a` of the period, the eigenvalues are the roots of x^2 + a x + 1 - a.) When the oscillation has ended, half
-/// of the link stays idle.
+/// the rest among the flows. When two flows fill the link, their next rates are therefore almost zero. The rates after
+/// these are half of the link again. In this network, a new rate takes effect only after a part of the control period.
+/// Each measurement therefore includes traffic at the old and at the new rate, and the oscillation decays. (If the new
+/// rate applies for a fraction `a` of the period, the eigenvalues are the roots of x^2 + a x + 1 - a.) When the
+/// oscillation has ended, half of the link stays idle.
 #[test]
 fn the_printed_law_oscillates_and_wastes_half_of_the_link() {
     let sent = |params: Value| {

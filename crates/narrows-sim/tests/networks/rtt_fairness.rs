@@ -26,7 +26,8 @@ fn long_over_short(cc: &str, buffer_bdp: f64) -> f64 {
     r.goodput(1) / r.goodput(0)
 }
 
-/// In the first measurement of the BBQ paper, on real hosts, the 50 ms flow got 87.3 Mbit/s, and the 10 ms flow 6.3.
+/// In the first measurement of the BBQ paper, on real hosts, the 50 ms flow got 87.3 Mbit/s, and the 10 ms flow got 6.3
+/// Mbit/s.
 #[test]
 fn bbr_gives_most_of_the_link_to_the_longer_path() {
     let over = long_over_short("bbr", 5.0);
@@ -42,8 +43,8 @@ fn bbq_shares_the_link() {
 }
 
 /// The buffer has one BDP. With a larger buffer, Startup would build a long queue, and the longest RTT of each flow
-/// would include this queue. Omega, the current RTT divided by the longest, would then be low, and the variants would
-/// not help (GAIN-5, GAIN-7).
+/// would include this queue. Omega is the current RTT divided by the longest RTT. Omega would then be low, and the
+/// variants of BBR with the gain model would not help (GAIN-5, GAIN-7).
 #[test]
 fn the_gain_model_helps_the_shorter_path_where_the_buffer_is_small() {
     let bbr = long_over_short("bbr", 1.0);

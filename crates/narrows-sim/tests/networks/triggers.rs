@@ -23,7 +23,7 @@ fn bbr_path() -> Plan {
     plan
 }
 
-/// Returns tables as text. Unlike their numbers, two texts with NaN can be equal.
+/// Returns tables as text. Numbers cannot be compared directly, because NaN differs from itself.
 fn text(tables: &[Table]) -> String {
     format!("{tables:?}")
 }
@@ -76,7 +76,7 @@ fn the_rate_changes_when_the_phase_begins() {
             (results.all("link_samples", "t_s"), results.all("link_samples", "capacity_bps"));
         let change = begin + after as f64 / 1000.0;
         for (t, bps) in times.iter().zip(capacity) {
-            // The trace has a resolution of a sample.
+            // The trace has one value per sample, so the time of the phase is known to within 1 ms.
             if *t < change - 0.001 {
                 assert_eq!(bps, 50e6, "{phase:?} at {t}");
             } else if *t > change + 0.001 {
@@ -141,7 +141,7 @@ fn each_phase_of_a_trigger_is_an_event() {
     ];
     let found = events(&run(&plan));
     let [(begin, kind, flow, visit), never] = &found[..] else { panic!("{found:?}") };
-    // The trace has a resolution of a sample.
+    // The trace has one value per sample, so the time of the phase is known to within 1 ms.
     assert!((begin - begin_of(&plain, FlowPhase::Up, 2)).abs() <= 0.001);
     assert_eq!((kind.as_str(), flow.as_str(), *visit), ("phase-began: up", "flow", 2.0));
     assert_eq!(never, &(10.0, "phase-never-began: probe_rtt".into(), "flow".into(), 9.0));

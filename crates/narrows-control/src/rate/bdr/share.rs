@@ -50,8 +50,9 @@ pub(super) struct Usage {
     pub(super) threshold: f64,
     /// The queue is above its threshold.
     pub(super) queue: bool,
-    /// The port has no flows. Shares do not grow on an idle port (ours). Otherwise g would grow without traffic, and
-    /// new flows would together get a multiple of the link's capacity.
+    /// The port has no flows. Shares do not grow on an idle port (ours). Otherwise the factor g of every share
+    /// ([`Redistribution`]) would grow without traffic. New flows would then together get a multiple of the link's
+    /// capacity.
     pub(super) idle: bool,
 }
 

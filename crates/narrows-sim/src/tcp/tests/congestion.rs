@@ -89,7 +89,10 @@ fn slow_start_begins_again_after_an_idle_period() {
     pair.run_until(at(10_035));
     let burst = pair.log[start..].iter().filter(|s| s.is_data()).count();
     assert!((1..=10).contains(&burst), "{burst} segments in the first round trip");
-    assert!(pair.sender.control.window.ssthresh >= grown / 2, "the threshold keeps the window");
+    assert!(
+        pair.sender.control.window.ssthresh >= grown / 2,
+        "the threshold is at least half of the old window"
+    );
 }
 
 #[test]

@@ -72,8 +72,8 @@ fn a_probe_finds_a_tail_loss_without_a_timeout() {
     }
 }
 
-/// A segment takes 187 ms on the link, so the RTT grows faster than the timeout. A guest with Linux 6.1 behaves in the
-/// same way: its first timeout is spurious, and it undoes this timeout at the next ACK.
+/// A segment takes 187 ms on the link, so the RTT grows faster than the timeout. A virtual machine with Linux 6.1
+/// behaves in the same way: its first timeout is spurious, and it undoes this timeout at the next ACK.
 #[test]
 fn while_a_probe_is_outstanding_the_timeout_begins_at_the_first_segment() {
     let app = segments(100);
