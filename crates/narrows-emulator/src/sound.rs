@@ -140,8 +140,8 @@ impl Soundness {
             let (limited, by) = if spec.plan.receive_memory {
                 (share(info.sndbuf_limited_us), "by the send buffer; set a larger receive_buffer")
             } else {
-                let by = "by the receive window or the send buffer; set a larger receive_buffer, or set \
-                          receive_buffer = \"auto\" if this limit is intended";
+                let by = "by the receive window or the send buffer; set a larger receive_buffer, or \
+                          \"auto\" if this limit is intended";
                 (info.limited_share(), by)
             };
             if limited > spec.bounds.limited && !window {

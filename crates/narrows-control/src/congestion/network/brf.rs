@@ -94,7 +94,7 @@ crate::parameters! {
         pub least: Span = Span::from_millis(200), time_from(Span::from_millis(1), Span::from_secs(100)).from("BRF-92");
         /// Minimum rate during silence, in segments per srtt.
         pub floor_segments: u64 = 2, whole(1, 1000).unit("segments").from("BRF-105");
-        /// Number of times that the sender halves its rate during silence before CUBIC takes over.
+        /// Number of times that silence halves the rate before CUBIC takes over.
         pub halvings: u32 = 4, whole(0, 32).from("ours");
     }
 }
