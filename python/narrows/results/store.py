@@ -21,7 +21,6 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -426,29 +425,19 @@ class Folder:
 
     def _merge(self) -> None:
         """Merge the tables of all runs. If the merge fails, the unmerged segments stay."""
-        stopped = threading.Event()
-        pool = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="narrows-merge")
+        # The table of runs is written last. If this table exists, all other tables exist, too.
+        names = (*tables.SCHEMAS, segments.RUNS)
         try:
-            for merged in [pool.submit(self._merge_table, name, stopped) for name in tables.SCHEMAS]:
-                merged.result()
-            # If the table of runs exists, all other tables exist, too.
-            self._merge_table(segments.RUNS, stopped)
+            for name in names:
+                if parts := segments.segments(self._part, name):
+                    formats = self._formats or default_formats(segments.count(self._part, name))
+                    paths = [self._part / f"{name}.{suffix}" for suffix in formats]
+                    tables.write_rows(paths, segments.in_order(parts), segments.schema(parts))
         except BaseException:
-            stopped.set()
-            pool.shutdown(cancel_futures=True)
-            for name, suffix in itertools.product((*tables.SCHEMAS, segments.RUNS), FORMATS):
+            for name, suffix in itertools.product(names, FORMATS):
                 (self._part / f"{name}.{suffix}").unlink(missing_ok=True)
             raise
-        pool.shutdown()
         shutil.rmtree(self._part / segments.RUNS)
-
-    def _merge_table(self, name: str, stopped: threading.Event) -> None:
-        """Merge the segments of a table. If the merge of another table has failed, stop."""
-        if parts := segments.segments(self._part, name):
-            formats = self._formats or default_formats(segments.count(self._part, name))
-            paths = [self._part / f"{name}.{suffix}" for suffix in formats]
-            rows = itertools.takewhile(lambda _: not stopped.is_set(), segments.in_order(parts))
-            tables.write_rows(paths, rows, segments.schema(parts))
 
     def _put(self, complete: bool) -> Path:
         """Make the written files the results of the folder, and return the folder of the results.

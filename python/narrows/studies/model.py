@@ -451,7 +451,7 @@ class Reading(_Table):
 def _with_keys(experiment: Any, shared: Any) -> Any:
     """The table of an experiment, with more keys in `kernel.set` if the experiment runs on real stacks."""
     kernel = experiment.get("kernel") if isinstance(experiment, dict) else None
-    if not isinstance(kernel, dict) or "never" in kernel:
+    if not isinstance(kernel, dict) or kernel.get("never"):
         return experiment
     own = kernel.get("set", {})
     if not isinstance(own, dict) or not isinstance(shared, dict):
