@@ -47,8 +47,8 @@ class Installation:
             for name, value in os.environ.items()
             if name in kept or name.startswith(("PIP_", "SSL_"))
         } | {"PATH": str(self.programs)}
-        # To install pip into the environment would take seconds. Therefore, the pip of the Python that runs
-        # this script installs into the environment.
+        # Installing pip into the environment would take seconds. Therefore, the pip of the Python that runs
+        # this script installs the packages into the environment.
         venv.create(folder / "venv", with_pip=False)
 
     def call(self, program: str, *words: str) -> subprocess.CompletedProcess[str]:

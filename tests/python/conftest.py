@@ -30,13 +30,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 ROOT = Path(__file__).resolve().parents[2]
-LONG = ("wheel", "crates", "quic_programs_guest", "site", "tutorials", "object_store")
-"""The files test_*.py with the longest tests, which build programs or boot guests."""
+LONGEST = (
+    "test_wheel.py",
+    "test_crates.py",
+    "test_quic_programs_guest.py",
+    "test_site.py",
+    "test_tutorials.py",
+    "test_object_store.py",
+)
+"""Files with the longest tests. These tests build programs, boot guests or start servers."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest tests. Otherwise, a worker would still run them after the others have ended."""
-    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in LONG)
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @pytest.fixture

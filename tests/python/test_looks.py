@@ -82,7 +82,7 @@ def test_a_picture_of_its_own_does_not_depend_on_earlier_names() -> None:
     """In a test of pages, the colours depended on the tests before it."""
     with style.own_looks():
         alone = look("bottleneck")
-    # Find a name that takes the look of `bottleneck` when this name comes first.
+    # Find a name that takes the look of `bottleneck` if it is used before `bottleneck`.
     number = zlib.crc32(b"bottleneck") % style._DIFFERENT
     rival = next(
         name

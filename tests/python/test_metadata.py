@@ -108,3 +108,9 @@ def test_every_pinned_package_accepts_the_oldest_python():
     }
     assert len(needs) > 0.9 * len(pinned)
     assert [name for name, range_ in needs.items() if range_ and "3.11.0" not in SpecifierSet(range_)] == []
+
+
+def test_the_files_that_start_first_exist():
+    from conftest import LONGEST
+
+    assert all((Path(__file__).parent / name).is_file() for name in LONGEST)

@@ -16,10 +16,9 @@ from narrows.report.real import side_by_side
 from narrows.scenario.load import expand
 from narrows.studies import Verdict, find_study, judge, load_study
 from narrows.studies.load import known_studies, read_scenario, scenario_text
-from narrows.studies.model import Expect, OnKernel, Side, Study
+from narrows.studies.model import Expect, OnKernel, Side
 from narrows.studies.real import OVERHEAD_S, minutes, omit, plan, run_on_both
 from narrows.studies.runner import Outcome
-from pydantic import ValidationError
 from sketch import Sketch
 
 STUDY = load_study(find_study("brf"))
@@ -131,9 +130,11 @@ def test_the_number_of_seeds_can_be_chosen_on_real_stacks() -> None:
 def test_an_experiment_sets_keys_only_for_real_stacks() -> None:
     draft = load_study(find_study("bbr-draft"))
     experiment = draft.experiments[0]
-    link = {real: read_scenario(draft.folder, experiment, real=real)["links"][0] for real in (False, True)}
-    assert (link[False]["between"], link[True]["between"]) == (["S", "R"], ["R", "D"])
-    assert "# links.tight.between" in scenario_text(draft.folder, experiment, real=True)
+    simulated, real = (
+        read_scenario(draft.folder, experiment, real=keys)["links"][0] for keys in (None, draft.kernel_set)
+    )
+    assert (simulated["between"], real["between"]) == (["S", "R"], ["R", "D"])
+    assert "# links.tight.between" in scenario_text(draft.folder, experiment, real=draft.kernel_set)
     assert "# links.tight.between" not in scenario_text(draft.folder, experiment)
     kernel = experiment.kernel.model_copy(update={"set": {"links.nope.rate": "1mbit"}})
     wrong = experiment.model_copy(update={"kernel": kernel})
@@ -143,19 +144,17 @@ def test_an_experiment_sets_keys_only_for_real_stacks() -> None:
         plan(draft, wrong, True, Fake())
 
 
-def test_keys_of_all_experiments_apply_on_real_stacks_and_own_keys_have_precedence() -> None:
-    study = load_study(find_study("bbr-draft"))
-    data = study.model_dump(exclude_unset=True)
-    shared = {"links.tight.queue": "1bdp", "kernel.delay": "netem"}
-    other = Study.model_validate({**data, "kernel_set": shared})
-    d1, d5, d12 = (other.experiment(name).kernel for name in ("D1", "D5", "D12"))
-    assert d1.set == {**study.experiment("D1").kernel.set, **shared}
-    assert d5.set["kernel.delay"] == "relay", "D5 sets this key itself"
-    assert d5.set["links.tight.queue"] == "1bdp"
-    assert d12.never and not d12.set
-    for wrong in ({"kernel_set": 1}, {"experiments": 1}, {"experiments": [1]}):
-        with pytest.raises(ValidationError):
-            Study.model_validate({**data, **wrong})
+def test_keys_of_all_experiments_apply_on_real_stacks_before_the_keys_of_an_experiment() -> None:
+    draft = load_study(find_study("bbr-draft"))
+    shared = {**draft.kernel_set, "links.tight.queue": "3bdp", "kernel.delay": "netem"}
+    for name, delay in (("D1", "netem"), ("D5", "relay")):  # D5 has its own kernel.delay
+        data = read_scenario(draft.folder, draft.experiment(name), real=shared)
+        assert (data["links"][0]["queue"], data["kernel"]["delay"]) == ("3bdp", delay)
+    never = draft.experiment("D12")
+    assert read_scenario(draft.folder, never, real=shared) == read_scenario(draft.folder, never)
+    wrong = draft.model_copy(update={"kernel_set": {"links.nope.rate": "1mbit"}})
+    with pytest.raises(ScenarioError, match=r"study\.toml: kernel_set: links\.nope\.rate: found"):
+        plan(wrong, draft.experiments[0], True, Fake())
 
 
 @pytest.mark.parametrize("name", known_studies())

@@ -33,7 +33,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """A fault that may reduce a flow's share. It ends when the fault is repaired and its program answers."""
+    """A fault that may reduce a flow's share.
+
+    It ends when the fault is repaired and the affected program (if any) answers.
+    """
 
     begin_s: float
     end_s: float

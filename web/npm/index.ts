@@ -58,8 +58,8 @@ interface Thread {
  * A run is one point of the scenario's sweep, with one seed.
  *
  * @param scenario The text of a scenario file (TOML).
- * @throws Error with the line that the command line prints, if the scenario has an error. In this line, the file is
- *   `scenario.toml`.
+ * @throws Error with the line that the command line prints, if the scenario has an error. In this line, the file's name
+ *   is `scenario.toml`.
  */
 export async function run(scenario: string, options: RunOptions = {}): Promise<Outcome> {
   const { onProgress, signal, point, seed, watched, tables, speed } = options;

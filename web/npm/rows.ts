@@ -25,7 +25,7 @@ export function newRows(
   return found;
 }
 
-/** The buffers of all numbers, which a message can transfer instead of copying them. */
+/** The buffers of the columns of numbers. A message can transfer these buffers instead of copying them. */
 export function buffersOf(tables: Columns[]): ArrayBuffer[] {
   return tables
     .flatMap((columns) => Object.values(columns))

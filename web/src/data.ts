@@ -143,7 +143,8 @@ export class RunData {
   }
 
   /**
-   * The number that a flow has in a seed, if the seed has this flow (already). `flow` is its number in the first seed.
+   * The number that a flow has in a seed, or `undefined` if the seed does not (yet) have this flow. `flow` is the
+   * flow's number in the first seed.
    *
    * The simulator numbers flows in the order of their starts. If starts are random, the same flow has another number in
    * another seed.

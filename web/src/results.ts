@@ -1,4 +1,4 @@
-/** The rows of the table of results: final values after a run, and values of the last samples during a run. */
+/** The rows of the table of results: final values after a run, and values from the samples so far during a run. */
 
 import { flowName } from "./charts/lines";
 import type { FlowRow, LinkRow, RunData, SeedData } from "./data";

@@ -161,8 +161,8 @@ class Bar:
     done: int = 0
     total: int = 1
     passed_s: float = 0.0
-    """Simulated seconds of all runs, as shown. This number never decreases. When a run ends, its seconds are
-    removed from `Pace` shortly before `done` includes the run."""
+    """Simulated seconds of all runs, as shown. When a run ends, its seconds are removed from `Pace` shortly
+    before `done` includes the run. This number does not decrease even then."""
     has_clock: bool = False
     hosts: Hosts = field(default_factory=Hosts)
     events: Events = field(default_factory=Events)

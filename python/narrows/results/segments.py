@@ -90,13 +90,8 @@ def joined(name: str, parts: Sequence[pa.Table]) -> pa.Table:
     Raises:
         OutputError: if a column has different types.
     """
-    schemas = [part.schema for part in parts]
-    if schemas.count(schemas[0]) == len(schemas):
-        order = tables.ordered(name, schemas[0].names)
-    else:
-        order = _unified(name, schemas).names
-    whole = pa.concat_tables(parts, promote_options="default")
-    whole = whole if whole.column_names == order else whole.select(order)
+    order = _unified(name, [part.schema for part in parts]).names
+    whole = pa.concat_tables(parts, promote_options="default").select(order)
     runs = _runs(whole)
     return whole if np.all(runs[:-1] <= runs[1:]) else whole.take(array(np.argsort(runs, kind="stable")))
 
@@ -133,8 +128,10 @@ def schema(parts: Sequence[Path]) -> pa.Schema:
 
 
 def _unified(name: str, known: Sequence[pa.Schema]) -> pa.Schema:
+    # Nearly always, all schemas are equal, and to compare them is faster than to unify them.
+    different = [schema for schema in known[1:] if schema != known[0]]
     try:
-        merged = pa.unify_schemas(list(known), promote_options="default")
+        merged = pa.unify_schemas([known[0], *different], promote_options="default")
     except pa.ArrowException as error:
         reason = str(error).splitlines()[0]
         raise OutputError(f"table {name}: found different types ({reason}), expected equal types") from None
@@ -217,7 +214,7 @@ def put(stage: Path, runs: Mapping[int, Mapping[str, pa.Table]]) -> None:
         each = [runs[run] for run in sorted(runs)]
         for name in dict.fromkeys(name for run in each for name in run):
             table = joined(name, [run[name] for run in each if name in run])
-            tables.write_rows([partial / f"{name}.parquet"], [table], table.schema, is_temporary=True)
+            tables.write_rows([partial / f"{name}.parquet"], [table], table.schema, is_segment=True)
 
 
 def put_files(stage: Path, number: int, files: Mapping[str, bytes]) -> None:

@@ -124,7 +124,7 @@ def write(path: Path, data: pa.Table) -> None:
 
 
 def write_rows(
-    paths: Sequence[Path], parts: Iterable[pa.Table], schema: pa.Schema, *, is_temporary: bool = False
+    paths: Sequence[Path], parts: Iterable[pa.Table], schema: pa.Schema, *, is_segment: bool = False
 ) -> None:
     """Write the rows of several tables into files in one pass. A file's suffix determines its format.
 
@@ -135,14 +135,14 @@ def write_rows(
         paths: the files.
         parts: the tables. If a table lacks a column, the column is null in its rows.
         schema: the columns.
-        is_temporary: whether the files will be merged and removed soon. If so, they are written faster, but
-            are larger.
+        is_segment: whether the files belong to a segment of a running sweep. Such files are written faster,
+            but are larger. The merge at the end of the sweep writes their rows again.
 
     Raises:
         OSError: if a file cannot be written.
     """
     options: dict[str, Any] = {"compression": "zstd"}
-    if is_temporary:
+    if is_segment:
         words = [field.name for field in schema if pa.types.is_string(field.type)]
         options = {"compression": "lz4", "use_dictionary": words, "write_statistics": False}
     partial = {path: path.with_name(f".{path.name}.part") for path in paths}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +115,9 @@ def _values(experiments: Iterable[Experiment], folder: Path, factor: str) -> lis
     return list(dict.fromkeys(values))
 
 
-def read_scenario(folder: Path, experiment: Experiment, *, real: bool = False) -> dict[str, Any]:
+def read_scenario(
+    folder: Path, experiment: Experiment, *, real: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """An experiment's scenario as tables, with the changes in the experiment's `set`.
 
     The table `sweep` always exists.
@@ -123,31 +125,36 @@ def read_scenario(folder: Path, experiment: Experiment, *, real: bool = False) -
     Args:
         folder: the study's folder.
         experiment: an experiment with a scenario.
-        real: whether the scenario is for real stacks, which need other values of some keys.
+        real: for real stacks, the study's `kernel_set`. The experiment's `kernel.set` also applies there.
 
     Raises:
-        ScenarioError: if the file cannot be read, or if a key that the experiment sets does not exist.
+        ScenarioError: if the file cannot be read, or if a key that is set does not exist.
     """
     path = folder / experiment.scenario
     data = retired.scenario(_toml(path), str(path))
     data.setdefault("sweep", {})
-    for table, key, value in _changes(experiment, real):
+    for place, key, value in _changes(experiment, real):
         try:
             override(data, key, value)
         except ScenarioError as error:
-            place = f"experiments.{experiment.id}.{table}"
             raise ScenarioError(f"{key}: {error.message}", place, str(folder / "study.toml")) from None
     return data
 
 
-def _changes(experiment: Experiment, real: bool) -> list[tuple[str, str, Any]]:
-    """The keys that an experiment sets: the table, the key and the value."""
-    tables = {"set": experiment.set} | ({"kernel.set": experiment.kernel.set} if real else {})
-    return [(table, key, value) for table, values in tables.items() for key, value in values.items()]
+def _changes(experiment: Experiment, real: Mapping[str, Any] | None) -> list[tuple[str, str, Any]]:
+    """The keys that change, in order. Each has its place in the study's file, the key and the value."""
+    own = f"experiments.{experiment.id}"
+    tables: dict[str, Mapping[str, Any]] = {f"{own}.set": experiment.set}
+    if real is not None and not experiment.kernel.never:
+        tables |= {"kernel_set": real, f"{own}.kernel.set": experiment.kernel.set}
+    return [(place, key, value) for place, values in tables.items() for key, value in values.items()]
 
 
-def scenario_text(folder: Path, experiment: Experiment, *, real: bool = False) -> str:
-    """The text of an experiment's scenario file, followed by the keys that the experiment sets."""
+def scenario_text(folder: Path, experiment: Experiment, *, real: Mapping[str, Any] | None = None) -> str:
+    """The text of an experiment's scenario file, followed by the keys that change.
+
+    `real` is as for `read_scenario`.
+    """
     text = (folder / experiment.scenario).read_text(encoding="utf-8")
     changes = [f"# {key} = {json.dumps(value)}" for _, key, value in _changes(experiment, real)]
     if not changes:

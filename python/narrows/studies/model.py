@@ -448,17 +448,6 @@ class Reading(_Table):
         return pair if self.claims == "repaired" else pair[::-1]
 
 
-def _with_keys(experiment: Any, shared: Any) -> Any:
-    """The table of an experiment, with more keys in `kernel.set` if the experiment runs on real stacks."""
-    kernel = experiment.get("kernel") if isinstance(experiment, dict) else None
-    if not isinstance(kernel, dict) or kernel.get("never"):
-        return experiment
-    own = kernel.get("set", {})
-    if not isinstance(own, dict) or not isinstance(shared, dict):
-        return experiment
-    return {**experiment, "kernel": {**kernel, "set": {**shared, **own}}}
-
-
 class Study(_Table):
     """A study: a paper, experiments, figures and claims."""
 
@@ -475,7 +464,7 @@ class Study(_Table):
     kernel_set: dict[str, Any] = {}
     """Keys of the scenario (dotted) that all experiments change on real stacks, and their values.
 
-    An experiment's own `kernel.set` adds further keys, and has precedence.
+    The keys of an experiment's `kernel.set` are set after them.
     """
     experiments: list[Experiment]
     figures: list[FigureSpec] = []
@@ -504,15 +493,6 @@ class Study(_Table):
     def free_input(self, experiment: str, identity: str) -> FreeInput:
         """The free input of that id."""
         return next(item for item in self.experiment(experiment).free if item.id == identity)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _set_on_real_stacks(cls, data: Any) -> Any:
-        """Give each experiment a copy of the keys of `kernel_set`. Later checks report wrong types."""
-        if not isinstance(data, dict) or not isinstance(data.get("experiments"), list):
-            return data
-        shared = data.get("kernel_set", {})
-        return {**data, "experiments": [_with_keys(item, shared) for item in data["experiments"]]}
 
     @model_validator(mode="after")
     def _consistent(self) -> Study:

@@ -118,7 +118,7 @@ def run_on_both(
         if pair.real is None:
             say(f"{identity}: left out: {' '.join(pair.left_out)}")
             continue
-        outcome.scenarios[identity] = scenario_text(study.folder, pair.experiment, real=True)
+        outcome.scenarios[identity] = scenario_text(study.folder, pair.experiment, real=study.kernel_set)
         simulated = _results(pair.simulated, out / SIMULATED / identity, simulator, jobs, reuse, _quiet)
         runs = read_runs(simulated, pair.experiment.factors)
         outcome.runs[identity] = with_computed(pair.experiment, runs)
@@ -236,7 +236,7 @@ def plan(
     """The scenarios of an experiment, for the simulator and for real stacks."""
     asked = experiment.kernel
     shorter = asked.quick if quick else asked
-    data = read_scenario(study.folder, experiment, real=True)
+    data = read_scenario(study.folder, experiment, real=study.kernel_set)
     shorten(data, experiment, shorter)
     data["sweep"]["seeds"] = seeds or (shorter.seeds if quick else study.real_seeds(experiment))
     source = str(study.folder / experiment.scenario)

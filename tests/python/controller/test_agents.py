@@ -55,7 +55,7 @@ def test_two_flows_share_the_link_and_are_reported(lab):
     with Queue(lab) as queue:
         wait(shown, "both flows with their rates", seconds=5)
         # The load combines OpenFlow's counters with the capacity that the agent reports (equation 5 of the
-        # paper about PACEC).
+        # BRF paper).
         wait(lambda: _busiest(lab) > 0.3, "the link's load", seconds=5)
         rates = [received(sender)[0] for sender in senders]
     assert all(0.3 * RATE < rate < 0.52 * RATE for rate in rates), rates

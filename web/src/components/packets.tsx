@@ -38,7 +38,7 @@ export function PacketView() {
     });
   }, []);
   const packetTime = run.value?.packets.packetTime(0) ?? 0.001;
-  // The highest of these speeds at which the transmission of a full packet takes at least 0.05 s.
+  // The highest of these speeds at which the transmission of a full packet takes at least 0.05 s of real time.
   const slow = [0.1, 0.01, 0.001, 0.0001].find((value) => packetTime / value >= 0.05) ?? 0.0001;
   const isSlow = speed.value <= 0.1;
   const watch = () => {

@@ -93,8 +93,8 @@ function FlowTable({ current, against }: { current: RunData; against: RunData | 
       </table>
       {current.complete && current.network.warmup_s > 0 && (
         <p class="note">
-          Retransmits, timeouts, drops, marks and random losses count the whole run. The other values omit the
-          warm-up of {figure(current.network.warmup_s)} s.
+          Goodput, RTT, utilisation and queue time omit the warm-up of {figure(current.network.warmup_s)} s.
+          The other values include it.
         </p>
       )}
       {current.first.flowRows.size > MOST_ROWS && (

@@ -50,7 +50,7 @@ crate::parameters! {
         pub estimator: Estimator = Estimator::Exponential, word(Estimator::WORDS).from("BDR-21");
         /// Assumed mean time between reports, before the first report.
         pub t_rep_initial: Span = Span::from_millis(100), time_from(SHORTEST, LONGEST).from("ours");
-        /// Maximum time between two reports. If an idle sender or a false report states a longer time, the port uses
+        /// Maximum time counted for a report. If an idle sender or a false report states a longer time, the port uses
         /// this maximum. So a report adds at most t_rep_max / tau to the number of flows. If signal is ack, t_rep_max
         /// is at most 4.194303 s, because a report in a TCP option cannot contain a longer time.
         pub t_rep_max: Span = Span::from_secs(2), time_from(SHORTEST, LONGEST).from("ours");
