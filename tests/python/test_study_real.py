@@ -152,9 +152,13 @@ def test_keys_of_all_experiments_apply_on_real_stacks_before_the_keys_of_an_expe
         assert (data["links"][0]["queue"], data["kernel"]["delay"]) == ("3bdp", delay)
     never = draft.experiment("D12")
     assert read_scenario(draft.folder, never, real=shared) == read_scenario(draft.folder, never)
-    wrong = draft.model_copy(update={"kernel_set": {"links.nope.rate": "1mbit"}})
-    with pytest.raises(ScenarioError, match=r"study\.toml: kernel_set: links\.nope\.rate: found"):
-        plan(wrong, draft.experiments[0], True, Fake())
+    for key, value, says in (
+        ("links.nope.rate", "1mbit", r"study\.toml: kernel_set: links\.nope\.rate: found"),
+        ("links.tight.rate", 7, r"path\.toml: links\.0\.rate: found 7"),
+    ):
+        wrong = draft.model_copy(update={"kernel_set": {key: value}})
+        with pytest.raises(ScenarioError, match=says):
+            plan(wrong, draft.experiments[0], True, Fake())
 
 
 @pytest.mark.parametrize("name", known_studies())

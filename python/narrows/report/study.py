@@ -21,11 +21,10 @@ from narrows.report.tables import Table, sentence
 from narrows.results.measures import MEASURES, measure_run
 from narrows.results.runs import COMPUTED, PRINTED, Run, Runs
 from narrows.scenario.load import expand
-from narrows.scenario.model import Scenario
 from narrows.scenario.resolve import survey
 from narrows.studies.choices import with_input
 from narrows.studies.identical import same_in_experiment, same_in_two
-from narrows.studies.load import read_scenario
+from narrows.studies.load import checked, read_scenario
 from narrows.studies.model import Experiment, FigureSpec, Study
 from narrows.studies.readings import words_of
 from narrows.studies.runner import Outcome
@@ -65,9 +64,7 @@ def _network(study: Study, experiment: Experiment) -> list[Figure]:
     """The network of an experiment's first run. Other runs may have other rates and delays."""
     if not experiment.scenario:
         return []
-    scenario = Scenario(**read_scenario(study.folder, experiment)).with_source(
-        str(study.folder / experiment.scenario)
-    )
+    scenario = checked(study, experiment, read_scenario(study.folder, experiment))
     return [network.figure(f"network-{experiment.id}", survey(expand(scenario, 1)[0].scenario))]
 
 

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from narrows import retired
 from narrows.errors import NarrowsError, ScenarioError, choice, found, unreadable
 from narrows.scenario.load import override
+from narrows.scenario.model import Scenario
 from narrows.studies.computed import check
 from narrows.studies.model import Experiment, Study
 from narrows.studies.problems import translate
@@ -139,6 +140,19 @@ def read_scenario(
         except ScenarioError as error:
             raise ScenarioError(f"{key}: {error.message}", place, str(folder / "study.toml")) from None
     return data
+
+
+def checked(study: Study, experiment: Experiment, data: Mapping[str, Any]) -> Scenario:
+    """The experiment's scenario with these tables.
+
+    Raises:
+        ScenarioError: if a value is wrong. The error names the scenario's file.
+    """
+    source = str(study.folder / experiment.scenario)
+    try:
+        return Scenario(**data).with_source(source)
+    except ScenarioError as error:
+        raise error.in_source(source) from None
 
 
 def _changes(experiment: Experiment, real: Mapping[str, Any] | None) -> list[tuple[str, str, Any]]:

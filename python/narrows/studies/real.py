@@ -27,7 +27,7 @@ from narrows.scenario.model import Scenario
 from narrows.studies.choices import judge_choices
 from narrows.studies.computed import BY, SIMULATION, with_computed
 from narrows.studies.judge import Finding
-from narrows.studies.load import read_scenario, scenario_text
+from narrows.studies.load import checked, read_scenario, scenario_text
 from narrows.studies.model import Claim, Experiment, Study, instead
 from narrows.studies.runner import (
     Outcome,
@@ -239,24 +239,25 @@ def plan(
     data = read_scenario(study.folder, experiment, real=study.kernel_set)
     shorten(data, experiment, shorter)
     data["sweep"]["seeds"] = seeds or (shorter.seeds if quick else study.real_seeds(experiment))
-    source = str(study.folder / experiment.scenario)
     real = copy.deepcopy(data)
     compared = min(asked.simulated_seeds, QUICK_SEEDS) if quick else asked.simulated_seeds
     data["sweep"]["seeds"] = max(compared, seeds or 0)
-    simulated = Scenario(**data).with_source(source).beside_real()
+    simulated = checked(study, experiment, data).beside_real()
     if asked.never:
         return Pair(experiment, simulated, None, [sentence(asked.never)])
     for key in asked.omit:
         omit(real, key)
     left_out = [sentence(asked.left_out)] if asked.left_out else []
-    possible, refused = _possible(real, source, backend)
+    possible, refused = _possible(study, experiment, real, backend)
     left_out += refused
     return Pair(experiment, simulated, possible, left_out)
 
 
-def _possible(data: dict[str, Any], source: str, backend: Backend) -> tuple[Scenario | None, list[str]]:
+def _possible(
+    study: Study, experiment: Experiment, data: dict[str, Any], backend: Backend
+) -> tuple[Scenario | None, list[str]]:
     """The scenario without the cases that the backend rejects, and the reasons."""
-    scenario = Scenario(**data).with_source(source)
+    scenario = checked(study, experiment, data)
     resolver = sweep.Resolver(backend)
     reasons: dict[str, str] = {}
     for run in expand(scenario, seeds=1):
@@ -272,7 +273,7 @@ def _possible(data: dict[str, Any], source: str, backend: Backend) -> tuple[Scen
     said = [sentence(f"Without {case}: {why}" if case else why) for case, why in reasons.items()]
     if not cases:
         return None, said
-    return Scenario(**{**data, "sweep": {**data["sweep"], "case": cases}}).with_source(source), said
+    return checked(study, experiment, {**data, "sweep": {**data["sweep"], "case": cases}}), said
 
 
 def omit(data: dict[str, Any], key: str) -> None:

@@ -28,7 +28,7 @@ from narrows.scenario.model import Scenario
 from narrows.studies.choices import judge_choices
 from narrows.studies.computed import with_computed
 from narrows.studies.judge import Finding
-from narrows.studies.load import read_scenario, scenario_text
+from narrows.studies.load import checked, read_scenario, scenario_text
 from narrows.studies.model import Claim, Experiment, FreeInput, Shorter, Study
 from narrows.studies.printed import printed_rows
 from narrows.studies.readings import second_reading
@@ -359,7 +359,6 @@ def prepare(
         folder: the data folder of recorded traces (None: see `narrows.data.folder`).
         seeds: number of seeds (None: the study's).
     """
-    path = study.folder / experiment.scenario
     check_choices(study, experiment)
     data = read_scenario(study.folder, experiment)
     notes = []
@@ -371,7 +370,7 @@ def prepare(
         shorten(data, experiment, experiment.quick)
     if seeds is not None:
         data["sweep"]["seeds"] = seeds
-    return Scenario(**data).with_source(str(path)), notes
+    return checked(study, experiment, data), notes
 
 
 def shorten(data: dict[str, Any], experiment: Experiment, shorter: Shorter) -> None:
@@ -418,7 +417,7 @@ def with_other_values(
         shorten(data, over, shorter)
     if seeds is not None:
         data["sweep"]["seeds"] = min(seeds, item.seeds)
-    return Scenario(**data).with_source(str(study.folder / experiment.scenario))
+    return checked(study, experiment, data)
 
 
 def _recorded(experiment: Experiment, data: dict[str, Any], folder: Path) -> tuple[list[Any], str]:
